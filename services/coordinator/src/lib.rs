@@ -13,8 +13,9 @@ use stemma_engine::flow::{JobEntry, JobManifest, JobOptions};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Env, JobId, PortError, PortResult, Ports, Priority, jobs, settings};
+use stemma_engine::{Ports, jobs, settings};
 use stemma_pipeline::{FilingFlow, RunSettings, Submission};
+use stemma_store::{Env, JobId, PortError, PortResult, Priority};
 use tokio_util::sync::CancellationToken;
 
 use crate::reindex::Reindex;

@@ -17,8 +17,8 @@ use stemma_boot::connections::ConnectionLimits;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 use tokio_util::sync::CancellationToken;
 
 use stemma_archive::collections::Collections;

@@ -12,7 +12,7 @@ use stemma_boot::location::Location;
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_boot::trust::check_no_links;
 use stemma_document::Collection;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::config::Config;
 use crate::error::CommandError;

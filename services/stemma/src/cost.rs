@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_document::Collection;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::JobBudget;
-use stemma_engine::{JobId, PortResult};
 use stemma_llm::calls::{self, CallSum};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortResult};
 
 use crate::config::Config;
 use crate::embeddings::EmbeddingsConfig;

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stemma_engine::Ports;
 use stemma_engine::coordinator::Observer;
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Ports};
 use stemma_extract::{
     ExtractError, ExtractJob, ModelFile, PackageManager, Pool, PoolSettings, Task,
 };
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
+use stemma_store::Env;
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::{Env, Secret};
 use stemma_llm::client::ModelClientSettings;
 use stemma_llm::http::Endpoint;
 use stemma_llm::prices::Prices;
+use stemma_store::{Env, Secret};
 
 /// The endpoint of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

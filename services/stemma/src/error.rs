@@ -4,10 +4,10 @@ use stemma_archive::ApiError;
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
 use stemma_boot::trust::Distrust;
-use stemma_engine::PortError;
 use stemma_operations::OperationsError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
 use stemma_retrieval::index::IndexError;
+use stemma_store::PortError;
 
 /// How a command ends. Exit codes: 0 done or found, 1 nothing found or finished without the model, 2 usage or error,
 /// 3 finished with failed documents, 4 stopped at a limit, 5 answered by search alone, 130 interrupted.

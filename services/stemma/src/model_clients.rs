@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use stemma_answers::tree_search::{AnswerModel, Knowledge, LlmClientSettings, VisionModel};
 use stemma_archive::Vision;
+use stemma_engine::Ports;
 use stemma_engine::limit::Limiter;
-use stemma_engine::{Env, Ports};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::LlmError;
 use stemma_pipeline::{Purpose, RunSettings};
+use stemma_store::Env;
 
 use crate::config::Config;
 use crate::context::Context;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stemma_engine::limit::Limiter;
-use stemma_engine::{Env, Secret};
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::client::{DEFAULT_MAX_REPLY_TOKENS, ModelClient, ModelClientSettings};
 use stemma_llm::http::EndpointError;
@@ -15,6 +14,7 @@ use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
 use stemma_pipeline::{BatchSettings, ModelSettings};
+use stemma_store::{Env, Secret};
 
 use crate::endpoint::EndpointConfig;
 use crate::error::CommandError;

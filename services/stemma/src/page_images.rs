@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_archive::{ApiError, PageImages, SourceFiles};
 use stemma_document::DocumentVersion;
-use stemma_engine::Env;
 use stemma_extract::Pool;
 use stemma_pipeline::sources::{SchemeRouter, SourceStore};
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::embedded::child_settings;

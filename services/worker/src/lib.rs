@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use stemma_engine::Ports;
 use stemma_engine::consumer::{Consumer, Handler};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{BatchRunners, BatchSettings, FilingFlow, WorkerDeps, worker_registry};
+use stemma_store::{Env, Priority};
 use tokio_util::sync::CancellationToken;
 
 /// Settings of a worker; they change speed, not results.

@@ -19,8 +19,8 @@ use super::tools::ToolSet;
 use super::{AnswerError, Answerer};
 use crate::tree_search::{TreeSearchSources, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
-use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
+use stemma_store::PortResult;
 
 // Bump it when answers are generated differently, so that stored answers of older code are not reused.
 const REVISION: &str = "6";

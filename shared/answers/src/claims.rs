@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stemma_catalog::catalog::Catalog;
 use stemma_document::{Collection, DocId, PageNo};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};

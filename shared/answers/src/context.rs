@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use stemma_document::{DocId, Extent, PageNo, SectionId, SectionSpan};
-use stemma_engine::PortResult;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
+use stemma_store::PortResult;
 
 use super::answer::ReadSection;
 use super::quote_target::QuoteTarget;

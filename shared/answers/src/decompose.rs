@@ -12,12 +12,12 @@ use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
-use stemma_engine::PortResult;
 use stemma_reading::dates::QueryPeriod;
 use stemma_reading::text_words::says;
 use stemma_reading::vocabulary::{COMPARISON_WORDS, ITEM_NAMES};
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
+use stemma_store::PortResult;
 
 // Later sub-questions are cut off.
 const MAX_PARTS: usize = 8;

@@ -2,8 +2,8 @@
 
 use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_catalog::filter::Filter;
-use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
+use stemma_store::PortResult;
 
 // Includes documents without a tree.
 pub(crate) fn documents_in_scope(

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::AnswerError;
 use super::answer::{

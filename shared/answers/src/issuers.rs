@@ -7,9 +7,9 @@ use std::sync::Arc;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
 use stemma_catalog::facets::{FacetField, FacetSelector, normalize_value};
 use stemma_document::DocId;
-use stemma_engine::PortResult;
 use stemma_reading::text_words::words;
 use stemma_retrieval::aliases::{MAX_WORDS, name_words};
+use stemma_store::PortResult;
 
 // Shorter trading symbols are initials of much else.
 const MIN_SYMBOL: usize = 2;

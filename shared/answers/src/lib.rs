@@ -61,7 +61,7 @@ mod verdict;
 mod verify_claim;
 
 use async_trait::async_trait;
-use stemma_engine::{PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 pub use answer::{
     Answer, AnswerOutcome, Claim, ClaimState, Computation, Degradation, FinalAnswer,

@@ -6,8 +6,8 @@ use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::items;
-use stemma_engine::PortResult;
 use stemma_retrieval::search::ItemRef;
+use stemma_store::PortResult;
 
 // Documents listed in an error message.
 const MAX_LISTED_DOCUMENTS: usize = 5;

@@ -9,7 +9,7 @@ use super::citation::{Citation, CitedRect, QuoteMatch};
 use super::event::{AnswerStep, EventSink, StepKind};
 use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 /// Answers from a script in memory: no index, store or model. Any other question is not in the documents.
 #[derive(Debug, Clone, Default)]

@@ -14,10 +14,10 @@ use bytes::Bytes;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, TreeObject, blob_keys};
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
-use stemma_engine::env::Millis;
-use stemma_engine::port_retry::with_retry;
-use stemma_engine::{Env, PortError, PortResult};
+use stemma_store::blobs::{Blobs, PutOutcome, list_all};
+use stemma_store::env::Millis;
+use stemma_store::port_retry::with_retry;
+use stemma_store::{Env, PortError, PortResult};
 
 use super::answer::{Answer, Degradation, GenerationUsage};
 use stemma_retrieval::cache::Cache;
@@ -329,7 +329,7 @@ fn is_answer_id(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
     use crate::{Answerer, AskRequest, Degradation, ScriptedAnswerer};

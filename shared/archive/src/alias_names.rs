@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use stemma_document::{Collection, Digest, blob_keys};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::alias_file::AliasFile;
+use stemma_store::blobs::Blobs;
+use stemma_store::{Env, PortError, PortResult};
 
 // A changed file is in effect after this time.
 const REREAD_MS: u64 = 10_000;

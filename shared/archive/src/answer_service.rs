@@ -17,10 +17,10 @@ use stemma_answers::{
     CachedAnswerer, EventSink, ToolSet,
 };
 use stemma_document::Collection;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::work::outliving;
-use stemma_engine::{Env, PortResult};
 use stemma_retrieval::search::ItemRef;
+use stemma_store::blobs::Blobs;
+use stemma_store::work::outliving;
+use stemma_store::{Env, PortResult};
 use tokio::sync::watch;
 
 use crate::vision::ArchiveViewer;

@@ -13,11 +13,11 @@ use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
     Collection, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
 };
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Env;
-use stemma_engine::{PortError, PortResult};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Env;
+use stemma_store::{PortError, PortResult};
 use stemma_xbrl::FactTable;
 
 use crate::document_store::BlobDocumentStore;
@@ -25,7 +25,7 @@ use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
 
 pub use crate::document_store::{OriginalFile, reserve_tree, spawn_cancellable, spawn_cpu};
-pub use stemma_engine::work::outliving;
+pub use stemma_store::work::outliving;
 
 // Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;

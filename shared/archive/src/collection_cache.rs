@@ -13,10 +13,6 @@ use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
-use stemma_engine::work::{self, ClientId, ComputeError, compute};
-use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
@@ -27,6 +23,10 @@ use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
 };
+use stemma_store::blobs::Blobs;
+use stemma_store::port_monitor::{PortTrouble, TroubleKind};
+use stemma_store::work::{self, ClientId, ComputeError, compute};
+use stemma_store::{Env, PortError, PortResult};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::alias_names::{AliasNames, AliasReader};

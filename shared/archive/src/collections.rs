@@ -9,12 +9,12 @@ use stemma_answers::tree_search::AnswerModel;
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
 use stemma_document::Collection;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::port_monitor::PortTrouble;
-use stemma_engine::{Env, PortResult};
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::index::IndexError;
 use stemma_retrieval::index::local_index::{IndexSettings, SyncReport};
+use stemma_store::blobs::Blobs;
+use stemma_store::port_monitor::PortTrouble;
+use stemma_store::{Env, PortResult};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 

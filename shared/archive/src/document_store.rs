@@ -8,10 +8,10 @@ use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_document::{
     Collection, DocId, DocumentVersion, PublishedTree, SourceBody, TreeObject, blob_keys,
 };
-use stemma_engine::blobs::Blobs;
-use stemma_engine::work::{self, Cancellation};
-use stemma_engine::{PortError, PortResult, TaskKey, artifact};
 use stemma_extract::EncodedSource;
+use stemma_store::blobs::Blobs;
+use stemma_store::work::{self, Cancellation};
+use stemma_store::{PortError, PortResult, TaskKey, artifact};
 use stemma_xbrl::FactTable;
 
 // What a tree takes in memory while it is read, by the size of its JSON: the JSON itself, titles, and the nodes.
@@ -204,10 +204,10 @@ mod tests {
 
     use futures::future::BoxFuture;
     use stemma_document::FilingFacts;
-    use stemma_engine::blobs::MemoryBlobs;
-    use stemma_engine::port_layer::{Layered, PortLayer};
-    use stemma_engine::work::{ClientShare, RESERVE_OPERATION, WorkScope};
     use stemma_sample_store as store;
+    use stemma_store::blobs::MemoryBlobs;
+    use stemma_store::port_layer::{Layered, PortLayer};
+    use stemma_store::work::{ClientShare, RESERVE_OPERATION, WorkScope};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use stemma_document::{
     Extent, FilingFacts, Method, Page, PageNo, Recognition, RecognizedPage, Section, SectionKind,
     SectionSpan, SectionTree,
 };
-use stemma_engine::FailureRecord;
+use stemma_store::FailureRecord;
 use utoipa::ToSchema;
 
 /// A document.

@@ -6,8 +6,8 @@ use stemma_catalog::filter::FilterError;
 use stemma_catalog::locator::ResolveError;
 use stemma_catalog::path::PathError;
 use stemma_diff::{AlignError, PriorFilingError};
-use stemma_engine::PortError;
-use stemma_engine::work::RESERVE_OPERATION;
+use stemma_store::PortError;
+use stemma_store::work::RESERVE_OPERATION;
 
 /// A failed request: a stable code, one sentence, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]

@@ -5,8 +5,8 @@ use stemma_catalog::catalog::DocumentSet;
 use stemma_catalog::facets::{
     FacetCounts, FacetField, FacetSelector, ValueCount, normalize_value, value_path,
 };
-use stemma_engine::PortResult;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
+use stemma_store::PortResult;
 use utoipa::ToSchema;
 
 use crate::{ApiError, Archive, ListRequest};

@@ -9,7 +9,7 @@ use stemma_catalog::items;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath, section_folder};
 use stemma_document::{Extent, PublishedTree, Section, SectionTree};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 use utoipa::ToSchema;
 
 use crate::archive::no_tree;
@@ -487,7 +487,7 @@ mod tests {
     use stemma_document::{
         CatalogEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method, Ticker,
     };
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
 

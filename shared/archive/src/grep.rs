@@ -6,8 +6,8 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::locator::Fragment;
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree, SourceBody, text};
-use stemma_engine::PortResult;
-use stemma_engine::work::Cancellation;
+use stemma_store::PortResult;
+use stemma_store::work::Cancellation;
 
 use crate::archive::spawn_cancellable;
 use crate::documents::printed_label;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use metrics::gauge;
-use stemma_engine::Env;
+use stemma_store::Env;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 

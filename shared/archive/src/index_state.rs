@@ -1,7 +1,7 @@
 //! How far the index of this machine follows the catalog.
 
 use serde::Serialize;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::Archive;
 
@@ -21,7 +21,7 @@ impl Archive {
     /// older version count as indexed.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the catalog cannot be read.
+    /// [`stemma_store::PortError`] when the catalog cannot be read.
     pub fn index_state(&self) -> PortResult<Option<IndexState>> {
         let Some(index) = self.cache.as_ref().map(|cache| cache.index()) else {
             return Ok(None);

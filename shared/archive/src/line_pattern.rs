@@ -5,7 +5,7 @@ use std::ops::Range;
 use regex_automata::Input;
 use regex_automata::meta;
 use regex_automata::util::syntax;
-use stemma_engine::work::Cancellation;
+use stemma_store::work::Cancellation;
 
 use crate::ApiError;
 

@@ -9,7 +9,7 @@ use stemma_catalog::catalog::{CatalogDocument, DocumentSet, FolderLevel};
 use stemma_catalog::document_order::DocumentOrder;
 use stemma_catalog::facets::{FacetField, Scope, value_path};
 use stemma_catalog::path::{self, ResolvedPath};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::request::parse_filter;

@@ -10,9 +10,9 @@ use futures::future::{BoxFuture, Shared};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
 use stemma_document::{Digest, DocumentVersion, Origin, PageNo};
-use stemma_engine::Env;
 use stemma_extract::{ExtractError, ExtractJob, Extractor, ImageRequest, Limits, Task};
 use stemma_retrieval::cache::Cache;
+use stemma_store::Env;
 use tokio::sync::Semaphore;
 
 use crate::archive::no_tree;

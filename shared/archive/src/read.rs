@@ -10,8 +10,8 @@ use stemma_document::{
     EvidenceSource, Extent, PageNo, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
     SectionTree, SourceBody, text,
 };
-use stemma_engine::work::reserve;
 use stemma_extract::CodecError;
+use stemma_store::work::reserve;
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, no_tree, spawn_cpu};

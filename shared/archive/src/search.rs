@@ -7,7 +7,6 @@ use stemma_answers::RetrievalStrategy;
 use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
-use stemma_engine::{PortError, PortResult};
 use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
 use stemma_retrieval::search::{ItemRef, MissingTerm, RankingFeature, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
@@ -15,6 +14,7 @@ use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchNote,
     SearchResults, SearchService,
 };
+use stemma_store::{PortError, PortResult};
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use stemma_document::{ChangeKind, Collection, FilingFacts};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Env;
 use stemma_retrieval::index::local_index::IndexSettings;
 use stemma_retrieval::search::TotalHits;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Env;
 
 use crate::{
     Archive, CollectionCache, ExportFormat, GrepOptions, ListRequest, SearchRequest, TextScope,
@@ -426,7 +426,7 @@ async fn indexed_archive() -> (tempfile::TempDir, Archive) {
     let cache = tempfile::tempdir().unwrap();
     let blobs: Arc<dyn Blobs> = store().await;
     let collection_cache = CollectionCache::new(
-        stemma_engine::Env::system(),
+        stemma_store::Env::system(),
         &IndexSettings::for_folder(cache.path()),
         &blobs,
         &Collection::default(),

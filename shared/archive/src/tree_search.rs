@@ -9,10 +9,10 @@ use stemma_answers::tree_search::{
 };
 use stemma_catalog::locator::section_locator;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
 use stemma_retrieval::index::entry::doc_key;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_retrieval::{Query, SearchResults};
+use stemma_store::PortResult;
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;

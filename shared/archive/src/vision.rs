@@ -13,8 +13,8 @@ use stemma_answers::{
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{Collection, DocId, PageNo};
-use stemma_engine::Env;
 use stemma_extract::{ImageColor, ImageRequest, ImageScale};
+use stemma_store::Env;
 use utoipa::ToSchema;
 
 use crate::{ApiError, Archive, PageImages};

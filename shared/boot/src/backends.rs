@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::{Blobs, S3Blobs};
-use stemma_engine::ledger;
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
-use stemma_engine::ports::TimeLimit;
 use stemma_engine::queue::{Message, Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::s3::{self, S3Credentials, S3Settings};
-use stemma_engine::{Env, MessageKeys, PortError, PortResult, Ports, Secret};
+use stemma_engine::s3::{self, S3Blobs, S3Credentials, S3Settings};
+use stemma_engine::{MessageKeys, Ports, ledger};
+use stemma_store::blobs::Blobs;
+use stemma_store::time_limit::TimeLimit;
+use stemma_store::{Env, PortError, PortResult, Secret};
 
 use crate::location::Location;
 

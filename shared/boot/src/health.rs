@@ -21,13 +21,14 @@ use axum::{Json, Router};
 use metrics::gauge;
 use parking_lot::Mutex;
 use serde::Serialize;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
+use stemma_engine::Ports;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::ledger::check_writable;
-use stemma_engine::port_monitor::{PortMonitor, PortTrouble, TroubleKind};
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Env, PortError, PortErrorKind, PortResult, Ports};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::port_monitor::{PortMonitor, PortTrouble, TroubleKind};
+use stemma_store::{Env, PortError, PortErrorKind, PortResult};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
@@ -366,8 +367,8 @@ async fn render_metrics(State(metrics): State<Option<Metrics>>) -> Response {
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-    use stemma_engine::blobs::MemoryBlobs;
-    use stemma_engine::port_layer::{Layered, PortLayer};
+    use stemma_store::blobs::MemoryBlobs;
+    use stemma_store::port_layer::{Layered, PortLayer};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use stemma_engine::Env;
+use stemma_store::Env;
 
 // Drawn once: a process has one name, whoever asks.
 static RANDOM: OnceLock<u64> = OnceLock::new();

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::{Blobs, FolderBlobs};
-use stemma_engine::{Env, PortError, Ports};
+use stemma_engine::Ports;
+use stemma_store::blobs::{Blobs, FolderBlobs};
+use stemma_store::{Env, PortError};
 
 use crate::backends::BackendConfig;
 use crate::location::Location;

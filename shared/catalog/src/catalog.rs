@@ -10,7 +10,7 @@ use std::sync::atomic::{self, AtomicU64};
 
 use roaring::RoaringBitmap;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 pub use crate::document_set::{DocumentSet, Documents};
@@ -280,8 +280,8 @@ fn next_id() -> u64 {
 #[cfg(test)]
 mod tests {
     use stemma_document::{Change, ChangeKind, Collection, blob_keys};
-    use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
-    use stemma_engine::env::Millis;
+    use stemma_store::blobs::{Blobs, MemoryBlobs, list_all};
+    use stemma_store::env::Millis;
 
     use super::*;
     use crate::fixtures::{self, entry};

@@ -9,9 +9,9 @@ use std::ops::Bound;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, Collection, DocId, blob_keys};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
-use stemma_engine::{PortError, PortResult};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{PortError, PortResult};
 
 use crate::store::{CatalogStore, StoreBatch};
 

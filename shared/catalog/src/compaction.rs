@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use stemma_document::{Collection, blob_keys};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::Millis;
 
 use crate::change_log::{LIST_PAGE, list_keys};
 use crate::snapshot;
@@ -93,7 +93,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use stemma_document::{Change, ChangeKind};
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
     use crate::catalog::Catalog;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CatalogEntry, DocId, DocumentVersion, Gap};
-use stemma_engine::FailureRecord;
-use stemma_engine::env::Millis;
+use stemma_store::FailureRecord;
+use stemma_store::env::Millis;
 
 use crate::document_changes::DocumentChanges;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stemma_document::{CatalogEntry, Change, ChangeKind, DocId, DocumentVersion};
-use stemma_engine::FailureRecord;
-use stemma_engine::env::Millis;
+use stemma_store::FailureRecord;
+use stemma_store::env::Millis;
 
 /// What is known about a document.
 #[derive(Debug, Clone, Default, PartialEq)]

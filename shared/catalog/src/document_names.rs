@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::display_names::{split_id_suffix, split_name, unescape};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 use stemma_document::DocId;
-use stemma_engine::{PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 use crate::catalog::Catalog;
 use crate::document::CatalogDocument;

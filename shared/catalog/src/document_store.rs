@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 use stemma_xbrl::FactTable;
 
 use crate::document::CatalogDocument;

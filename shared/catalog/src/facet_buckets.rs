@@ -1,6 +1,6 @@
 //! Groups long lists of facet values into ranges: by prefix (`a..c`), decade, year or month.
 
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::Catalog;
 use crate::facets::{FacetField, FacetSelector, Scope};

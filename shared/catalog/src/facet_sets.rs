@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, DocumentSet, FolderLevel};
 use crate::facets::{FacetCounts, FacetField, ValueCount, normalize_value};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Fact, FilingFacts};
-use stemma_engine::{PortError, PortResult};
 use stemma_reading::companies::company_key;
+use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, unescape};

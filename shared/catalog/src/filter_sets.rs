@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::facets::{FacetField, FacetSelector, Scope};

@@ -8,9 +8,9 @@ use stemma_document::{
     FilingFacts, Method,
 };
 
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
 
 use std::sync::Arc;
 

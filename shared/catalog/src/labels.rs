@@ -4,7 +4,7 @@
 //! and a publication changes no other document.
 
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::display_names::{self, MANY_EQUAL_NAMES, escape, split_name};
 use crate::document::CatalogDocument;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use memchr::memmem::Finder;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::facets::FacetField;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
-use stemma_engine::PortError;
+use stemma_store::PortError;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::display_names::{split_id_suffix, unescape};

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use stemma_document::{Section, SectionId};
-use stemma_engine::{PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::split_name;

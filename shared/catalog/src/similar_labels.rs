@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, DocumentSet};
 use crate::document_names::fold_name;

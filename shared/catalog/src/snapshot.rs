@@ -12,9 +12,9 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Change, ChangeKind, Collection, Digest, DocId, blob_keys};
-use stemma_engine::blobs::{Blobs, list_all, put_json};
-use stemma_engine::env::Millis;
-use stemma_engine::{PortError, PortResult};
+use stemma_store::blobs::{Blobs, list_all, put_json};
+use stemma_store::env::Millis;
+use stemma_store::{PortError, PortResult};
 
 use crate::change_log::{self, ChangeCursor};
 use crate::store::{CatalogStore, StoreBatch, StoreReader};
@@ -373,7 +373,7 @@ fn decode_one_object(packed: &[u8]) -> std::io::Result<(SnapshotManifest, Vec<Ch
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
     use crate::fixtures::{entry, failure};

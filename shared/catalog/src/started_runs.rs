@@ -4,8 +4,8 @@
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, DocId, blob_keys};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
 
 // As many as a coordinator has open. Further ones count as queued.
 pub(crate) const MAX_LOOKUPS: usize = 2_000;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, ChangeKind, Collection, DocId, DocumentVersion, blob_keys};
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::{FailureRecord, PortResult, RunHeader};
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::{FailureRecord, PortResult, RunHeader};
 
 use crate::change_log::list_children;
 use crate::store::StoreReader;

@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use stemma_document::Collection;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
 
 use crate::catalog::Catalog;
 use crate::change_log::{self, ChangeCursor, Extent};
@@ -32,7 +32,7 @@ impl CatalogWatcher {
     /// Brings the catalog that is stored in `folder` up to date, or one in memory.
     ///
     /// # Errors
-    /// [`PortError`](stemma_engine::PortError) if the blob store or the disk fails.
+    /// [`PortError`](stemma_store::PortError) if the blob store or the disk fails.
     pub async fn start(
         folder: Option<&Path>,
         blobs: &dyn Blobs,
@@ -95,7 +95,7 @@ impl CatalogWatcher {
     /// Reads new change records; `None` if nothing changed.
     ///
     /// # Errors
-    /// [`PortError`](stemma_engine::PortError) if the blob store or the disk fails. The next poll continues from the same
+    /// [`PortError`](stemma_store::PortError) if the blob store or the disk fails. The next poll continues from the same
     /// position.
     pub async fn poll(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
         self.apply_changes(blobs, Extent::New).await?;
@@ -216,7 +216,7 @@ mod tests {
     use async_trait::async_trait;
     use bytes::Bytes;
     use stemma_document::{Change, ChangeKind, blob_keys};
-    use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
+    use stemma_store::blobs::{MemoryBlobs, PutOutcome};
 
     use super::*;
     use crate::catalog::DocumentState;

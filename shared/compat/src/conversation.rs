@@ -13,12 +13,12 @@ use stemma_answers::{
     ConversationTurn, Degradation, FinalAnswer, MAX_EARLIER,
 };
 use stemma_archive::{AnswerRequest, Archive};
-use stemma_engine::Env;
-use stemma_engine::work::outliving;
 use stemma_gateway::admission::ConcurrencyPermit;
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::sse;
 use stemma_gateway::state::AppState;
+use stemma_store::Env;
+use stemma_store::work::outliving;
 use utoipa::ToSchema;
 
 /// A message of a conversation.

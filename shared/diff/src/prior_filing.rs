@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stemma_document::{CatalogEntry, Fact, FilingFacts};
-use stemma_engine::{PortError, PortResult};
 use stemma_reading::companies::company_key;
+use stemma_store::{PortError, PortResult};
 
 use super::titles::form_family;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};

@@ -17,22 +17,23 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, S3Blobs, list_all};
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunRecord};
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
 use stemma_engine::ledger::Ledger;
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::queue::{Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::s3::{S3, S3Credentials, S3Settings};
+use stemma_engine::s3::{S3, S3Blobs, S3Credentials, S3Settings};
 use stemma_engine::stage::Work;
-use stemma_engine::{Env, PortResult, Ports, Secret, jobs, settings};
+use stemma_engine::{Ports, jobs, settings};
+use stemma_store::blobs::{Blobs, MemoryBlobs, list_all};
+use stemma_store::key::{JobId, Priority, RunHeader, RunId, RunRef};
+use stemma_store::port_layer::{Layered, PortLayer};
+use stemma_store::{Env, PortResult, Secret};
 use tokio_util::sync::CancellationToken;
 
 // Added to each call of the bucket.

@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use stemma_engine::Env;
-use stemma_engine::key::Priority;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RabbitSettings};
+use stemma_store::Env;
+use stemma_store::key::Priority;
 
 const BATCH: usize = 500;
 const PREFETCH: u16 = 100;

@@ -10,20 +10,21 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::{Coordinator, CoordinatorEvent};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
-use stemma_engine::{Env, PortError, PortResult, Ports, Retrying, jobs, settings};
+use stemma_engine::{Ports, jobs, settings};
+use stemma_store::blobs::Blobs;
+use stemma_store::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
+use stemma_store::{Env, PortError, PortResult, Retrying};
 use tokio_util::sync::CancellationToken;
 
 const PAGES: u64 = 5_000;

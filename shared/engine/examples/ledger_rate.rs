@@ -14,7 +14,7 @@ use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Quota, RequestCost};
 use stemma_engine::queue::Lane;
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Env, PortResult, Priority, RunId, TaskKey};
+use stemma_store::{Env, PortResult, Priority, RunId, TaskKey};
 
 const CALLS: u64 = 20_000;
 const AT_ONCE: usize = 64;

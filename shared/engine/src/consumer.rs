@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stemma_store::Retrying;
+use stemma_store::env::{Env, Millis};
+use stemma_store::port_error::{PortError, PortResult};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::deliveries::Deliveries;
 use crate::dead_letter::disarm;
-use crate::env::{Env, Millis};
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
-use crate::port_error::{PortError, PortResult};
-use crate::ports::Retrying;
 use crate::queue::{
     DeadReason, Delivery, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay,
 };

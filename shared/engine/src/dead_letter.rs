@@ -9,20 +9,20 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
+use stemma_store::blobs::{Blobs, PutOutcome, list_all, put_json};
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::{Failure, FailureKind, FailureRecord};
+use stemma_store::key::{RunId, RunRef, TaskKey, failure_key, failures_prefix, run_failure_key};
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::{RetryingBlobs, artifact};
 
-use crate::artifact;
-use crate::blobs::{Blobs, PutOutcome, list_all, put_json};
 use crate::consumer::{Disposition, Handler};
-use crate::env::{Env, Millis};
-use crate::failure::{Failure, FailureKind, FailureRecord};
-use crate::key::{RunId, RunRef, TaskKey, failure_key, failures_prefix, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage, encode};
 use crate::message_auth::Refusal;
 use crate::metrics;
 use crate::outcome::{record_failure, record_outcome};
-use crate::port_error::{PortError, PortResult};
-use crate::ports::{Ports, RetryingBlobs};
+use crate::ports::Ports;
 use crate::queue::{DeadReason, Message, RetryDelay};
 use crate::stage::Work;
 
@@ -215,7 +215,7 @@ pub async fn count(blobs: &dyn Blobs, most: usize) -> PortResult<u64> {
 /// that cannot be understood. Reads all letters: for gc.
 ///
 /// # Errors
-/// [`crate::PortError`] when the store cannot be read.
+/// [`stemma_store::PortError`] when the store cannot be read.
 pub async fn older_than(
     blobs: &dyn Blobs,
     collection: &str,
@@ -239,7 +239,7 @@ pub async fn older_than(
 /// run, which is then rebuilt from the blobs and requests the task again. A run that has ended is left alone.
 ///
 /// # Errors
-/// [`crate::PortError`] when a port is unavailable; replay again.
+/// [`stemma_store::PortError`] when a port is unavailable; replay again.
 pub async fn replay(ports: &Ports, letter: &DeadLetter) -> PortResult<ReplayOutcome> {
     let blobs = &ports.blobs;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
@@ -385,9 +385,11 @@ fn poison_failure(stage: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::key::{Priority, RunId};
+
     use super::*;
-    use crate::key::{Lane, Priority, RunId};
     use crate::ledger::{DeliveryKind, Retry, TaskSpec};
+    use crate::queue::Lane;
 
     struct AnyWork;
 

@@ -1,12 +1,12 @@
 //! The trait of coordinated work: its flow, and how an entry becomes a run.
 
 use async_trait::async_trait;
+use stemma_store::env::Env;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::RunHeader;
+use stemma_store::port_error::PortResult;
 
-use crate::env::Env;
-use crate::failure::FailureRecord;
-use crate::key::RunHeader;
 use crate::message::RunOutcome;
-use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::replay::{FlowStop, Replay};
 use crate::stage::Work;
@@ -62,7 +62,7 @@ pub trait Flow: Work {
     /// Claims the version that an entry names, create-only. Must return the same run when called again after a crash.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a port is unavailable; the entry is claimed again later.
+    /// [`stemma_store::PortError`] when a port is unavailable; the entry is claimed again later.
     async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome>;
 
     /// How a run ended, from the blobs alone; `None` while it is open.
@@ -72,7 +72,7 @@ pub trait Flow: Work {
     /// failure before, again whenever that is repeated, so that a crash loses no record. Coordinators record many at once.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a port is unavailable; the states are recorded again later.
+    /// [`stemma_store::PortError`] when a port is unavailable; the states are recorded again later.
     async fn record_states(_env: &Env, _ports: &Ports, _records: &[RunRecord]) -> PortResult<()> {
         Ok(())
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stemma_store::env::Env;
 use tokio_util::sync::CancellationToken;
 
 use crate::diagnosis::{DiagnosisContext, gather_context};
-use crate::env::Env;
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics;
 use crate::ports::Ports;

@@ -1,7 +1,7 @@
 //! Recent latencies: of tasks from publication to outcome (which shows a backlog), and of stages.
 
-use crate::env::Millis;
 use parking_lot::{Mutex, MutexGuard};
+use stemma_store::env::Millis;
 
 // A sample counts for one to two windows.
 const WINDOW_MS: Millis = 300_000;

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use stemma_store::env::Millis;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{JobId, Priority, RunId, RunRef, TaskKey};
+use stemma_store::port_error::{PortError, PortResult};
 
-use crate::env::Millis;
-use crate::failure::FailureRecord;
-use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
 use crate::message_auth::MessageKeys;
-use crate::port_error::{PortError, PortResult};
 use crate::queue::{MAX_MESSAGE_BYTES, Message, QueueName};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -185,4 +185,19 @@ pub fn encode(value: &impl Serialize) -> PortResult<Message> {
         return Err(PortError::permanent("queue.encode", message));
     }
     Ok(Message::new(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_store::Failure;
+
+    use super::*;
+
+    #[test]
+    fn failure_record_is_clipped_to_message_size() {
+        let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000))
+            .with_next("\\".repeat(5_000));
+        let record = FailureRecord::new(failure, &"s".repeat(5_000), 1, 0);
+        assert!(serde_json::to_vec(&record).unwrap().len() < MAX_MESSAGE_BYTES - 600);
+    }
 }

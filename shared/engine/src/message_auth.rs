@@ -6,12 +6,12 @@
 //! up what they are told of.
 
 use std::fmt;
+use stemma_store::key::{Priority, RunRef};
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::secret::Secret;
 
-use crate::key::{Priority, RunRef};
 use crate::message::{CoordinatorMessage, TaskMessage};
-use crate::port_error::{PortError, PortResult};
 use crate::queue::Message;
-use crate::secret::Secret;
 use crate::stage::Work;
 
 // Name what keys are used for: the same secret elsewhere is another key.
@@ -225,8 +225,9 @@ fn task_signature(keys: &DerivedKeys, task: &TaskMessage) -> blake3::Hash {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::key::{JobId, RunId};
+
     use super::*;
-    use crate::key::{JobId, RunId};
     use crate::message::encode_notification;
 
     const OLD: &str = "0123456789abcdef0123456789abcdef";

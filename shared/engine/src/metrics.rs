@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
+use stemma_store::env::Millis;
+use stemma_store::key::Priority;
 
-use crate::env::Millis;
-use crate::key::Priority;
-use crate::port_error::PortError;
 use crate::queue::{Depth, Lane, QueueName};
 
 /// Metric label: how a delivery of a task ended.
@@ -131,11 +130,6 @@ impl Drop for InFlightMessage {
     fn drop(&mut self) {
         gauge!("stemma_messages_in_flight", "queue" => self.0).decrement(1.0);
     }
-}
-
-pub(crate) fn port_error(error: &PortError) {
-    let (port, method) = error.port_and_method();
-    counter!("stemma_port_errors_total", "port" => port, "operation" => method).increment(1);
 }
 
 pub(crate) fn published(queue: QueueName, tasks: usize, again: bool) {

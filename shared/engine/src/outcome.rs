@@ -1,11 +1,12 @@
 //! Recording how a task ended, and notifying the coordinator of its run.
 
-use crate::blobs::put_json;
-use crate::failure::FailureRecord;
-use crate::key::{RunRef, TaskKey, failure_key};
+use stemma_store::blobs::put_json;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{RunRef, TaskKey, failure_key};
+use stemma_store::port_error::PortResult;
+
 use crate::ledger::{Ledger, TaskOutcome};
 use crate::message::{CoordinatorMessage, encode_notification};
-use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::Queue;
 

@@ -1,16 +1,10 @@
-//! Runs every call of a port through a layer: retries in production, fault injection in tests.
+//! Queue, ledger and limiter behind a [`PortLayer`](stemma_store::port_layer::PortLayer).
 
-use std::future::Future;
-use std::ops::Range;
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, RunId, TaskKey};
+use stemma_store::layered;
 
-use crate::blobs::{Blobs, PutOutcome};
-use crate::env::Millis;
-use crate::key::{JobId, RunId, TaskKey};
 use crate::ledger::{
     DeliveryKind, Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord,
     StatusTopic, TaskOutcome, TaskSpec,
@@ -18,64 +12,7 @@ use crate::ledger::{
 use crate::limit::{
     AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
 };
-use crate::port_error::PortResult;
 use crate::queue::{Depth, Message, Queue, QueueName, RetryDelay, Subscription};
-
-/// Wraps port calls.
-pub trait PortLayer: Send + Sync {
-    /// Makes a call, any number of times. `operation` is `port.method`; `about` says what the call is about, for logs.
-    fn call<'a, T, F>(
-        &'a self,
-        operation: &'static str,
-        about: impl Fn() -> String + Send + 'a,
-        call: F,
-    ) -> impl Future<Output = PortResult<T>> + Send + 'a
-    where
-        T: Send + 'a,
-        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a;
-}
-
-/// A port behind a layer.
-pub struct Layered<L, P: ?Sized> {
-    pub layer: L,
-    pub port: Arc<P>,
-}
-
-impl<L: Clone, P: ?Sized> Clone for Layered<L, P> {
-    fn clone(&self) -> Self {
-        Self {
-            layer: self.layer.clone(),
-            port: Arc::clone(&self.port),
-        }
-    }
-}
-
-// Implements a port by passing each method through the layer. Arguments before `;` are what the call is about. All are
-// cloned for each attempt: they are references, numbers, or shared bytes.
-macro_rules! layered {
-    ($port:ident, $name:literal:
-        $($method:ident($($about:ident: $subject:ty),* $(; $($arg:ident: $type:ty),*)?) -> $result:ty;)*
-    ) => {
-        impl Layered<(), dyn $port> {
-            /// The calls of the port: `port.method`.
-            pub const OPERATIONS: &'static [&'static str] =
-                &[$(concat!($name, ".", stringify!($method))),*];
-        }
-
-        #[async_trait]
-        impl<L: PortLayer> $port for Layered<L, dyn $port> {
-            $(async fn $method(
-                &self, $($about: $subject,)* $($($arg: $type,)*)?
-            ) -> PortResult<$result> {
-                self.layer.call(
-                    concat!($name, ".", stringify!($method)),
-                    || format!("{:?}", ($(&$about,)*)),
-                    || self.port.$method($(Clone::clone(&$about),)* $($(Clone::clone(&$arg),)*)?),
-                ).await
-            })*
-        }
-    };
-}
 
 layered! { Queue, "queue":
     publish(queue: QueueName, messages: Vec<Message>) -> ();
@@ -106,17 +43,6 @@ layered! { Ledger, "ledger":
     forget_run(run: &RunId) -> ();
     post_status(topic: StatusTopic; record: StatusRecord, now_ms: Millis) -> ();
     status_records(topic: StatusTopic; now_ms: Millis) -> Vec<StatusRecord>;
-}
-
-layered! { Blobs, "blobs":
-    put(key: &str; bytes: Bytes) -> PutOutcome;
-    get(key: &str) -> Option<Bytes>;
-    get_range(key: &str; range: Range<u64>) -> Option<Bytes>;
-    size(key: &str) -> Option<u64>;
-    list(prefix: &str; after: Option<&str>, limit: usize) -> Vec<String>;
-    children(prefix: &str; after: Option<&str>, limit: usize) -> Vec<String>;
-    delete(key: &str) -> ();
-    barrier() -> ();
 }
 
 layered! { Limiter, "limiter":

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_store::artifact;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::failure::{Failure, FailureRecord};
+use stemma_store::key::{RunHeader, RunId, TaskKey, failures_prefix};
+use stemma_store::port_error::PortResult;
 
-use crate::artifact;
-use crate::blobs::{Blobs, list_all};
-use crate::failure::{Failure, FailureRecord};
 use crate::flow::Flow;
-use crate::key::{RunHeader, RunId, TaskKey, failures_prefix};
 use crate::ledger::TaskOutcome;
-use crate::port_error::PortResult;
 use crate::replay::{FlowStop, Memo, Replay};
 
 // Concurrent reads of artifacts.
@@ -23,7 +23,7 @@ const READS_AT_ONCE: usize = 16;
 /// Of a run that has a result (`has_result`), a task without artifact counts as failed: nothing else let the flow go on.
 ///
 /// # Errors
-/// [`crate::PortError`] when the store does not answer.
+/// [`stemma_store::PortError`] when the store does not answer.
 pub async fn reached_tasks<W: Flow>(
     blobs: &dyn Blobs,
     run: &RunHeader,

@@ -17,8 +17,8 @@ use redis::{
     ScriptInvocation, ServerErrorKind,
 };
 
-use crate::port_error::{PortError, PortErrorKind, PortResult};
-use crate::secret::Secret;
+use stemma_store::port_error::{PortError, PortErrorKind, PortResult};
+use stemma_store::secret::Secret;
 
 // Unacknowledged data makes the kernel close the connection after this time.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use crate::env::Millis;
+use stemma_store::env::Millis;
 
 const INTERVAL_MS: Millis = 60_000;
 // Causes that are remembered. Beyond it all are forgotten.

@@ -6,10 +6,11 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use stemma_store::failure::{Failure, FailureRecord};
+use stemma_store::key::{TaskKey, TaskKeyBuilder};
 
-use crate::failure::{Failure, FailureRecord};
-use crate::key::{Lane, TaskKey, TaskKeyBuilder};
 use crate::ledger::TaskOutcome;
+use crate::queue::Lane;
 use crate::stage::{Stage, Work};
 
 /// Why a flow stopped before its end.

@@ -1,6 +1,7 @@
 //! The retry policy of failed tasks.
 
-use crate::failure::FailureKind;
+use stemma_store::failure::FailureKind;
+
 use crate::queue::RetryDelay;
 
 /// Attempts after which a transient failure is final.

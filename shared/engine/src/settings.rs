@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use stemma_store::RetryingBlobs;
+use stemma_store::blobs::Blobs;
+use stemma_store::port_error::{PortError, PortResult};
 
-use crate::blobs::Blobs;
-use crate::port_error::{PortError, PortResult};
-use crate::ports::RetryingBlobs;
 use crate::stage::Work;
 use parking_lot::Mutex;
 

@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use stemma_store::artifact;
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::Failure;
+use stemma_store::key::{Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
+use stemma_store::port_error::PortError;
 
-use crate::artifact;
-use crate::env::{Env, Millis};
-use crate::failure::Failure;
-use crate::key::{Lane, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
-use crate::port_error::{PortError, PortErrorKind};
 use crate::ports::Ports;
+use crate::queue::Lane;
 
 /// A kind of work: the types its stages share.
 pub trait Work: Sized + Send + Sync + 'static {
@@ -142,7 +143,7 @@ impl<W: Work> TaskContext<'_, W> {
     /// Throttled (not counted) when the store is unavailable, [`FailureKind::InputMissing`] when the blob is missing or
     /// torn, transient when a newer program wrote the artifact.
     ///
-    /// [`FailureKind::InputMissing`]: crate::failure::FailureKind::InputMissing
+    /// [`FailureKind::InputMissing`]: stemma_store::failure::FailureKind::InputMissing
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let blob = artifact::blob(&self.ports.blobs, &self.run.scope, key, name).await;
         blob.map_err(artifact_failure)?.ok_or_else(|| {
@@ -161,30 +162,6 @@ pub(crate) fn artifact_failure(error: PortError) -> Failure {
             .with_next("upgrade the workers, then run the failed documents again")
     } else {
         error.into()
-    }
-}
-
-// Delay before a task is retried after a port was unavailable.
-const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
-// Delay before a task is retried after a port refused access: a person has to act first.
-const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(30);
-
-impl From<PortError> for Failure {
-    // What a service or its permissions do is not counted as an attempt: an outage of an hour must not fail a document.
-    fn from(error: PortError) -> Self {
-        let message = error.to_string();
-        match error.kind {
-            PortErrorKind::Transient => {
-                Failure::throttled("engine.port", message, PORT_RETRY_DELAY)
-            }
-            PortErrorKind::Refused => {
-                Failure::throttled("engine.port_refused", message, REFUSAL_RETRY_DELAY)
-            }
-            PortErrorKind::Permanent => {
-                let next = "the object may be damaged: check the store, then run the failed documents again";
-                Failure::permanent("engine.port", message).with_next(next)
-            }
-        }
     }
 }
 

@@ -7,8 +7,8 @@
 
 use std::fmt::Write;
 
-use crate::env::Millis;
-use crate::key::{RunId, TaskKey};
+use stemma_store::env::Millis;
+use stemma_store::key::{RunId, TaskKey};
 
 pub(crate) struct RunTrace {
     // 32 hexadecimal digits.

@@ -1,12 +1,12 @@
 //! Registers counters at 0 when a process starts: `increase` misses the first event of a counter that begins with it.
 
 use ::metrics::counter;
+use stemma_store::blobs::Blobs;
+use stemma_store::port_layer::PortOperations;
 
-use crate::blobs::Blobs;
 use crate::ledger::Ledger;
 use crate::limit::Limiter;
 use crate::metrics::{self, DeliveryOutcome};
-use crate::port_layer::Layered;
 use crate::queue::{Queue, QueueName};
 
 /// The counters of a process that executes these stages.
@@ -43,10 +43,10 @@ fn register_consumer() {
         counter!("stemma_redeliveries_total", "queue" => metrics::family(queue)).increment(0);
     }
     let operations = [
-        Layered::<(), dyn Queue>::OPERATIONS,
-        Layered::<(), dyn Ledger>::OPERATIONS,
-        Layered::<(), dyn Blobs>::OPERATIONS,
-        Layered::<(), dyn Limiter>::OPERATIONS,
+        <dyn Queue as PortOperations>::OPERATIONS,
+        <dyn Ledger as PortOperations>::OPERATIONS,
+        <dyn Blobs as PortOperations>::OPERATIONS,
+        <dyn Limiter as PortOperations>::OPERATIONS,
     ];
     for operation in operations.into_iter().flatten() {
         let (port, method) = operation.split_once('.').unwrap_or((operation, ""));

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_engine::blobs::list_all;
+use stemma_engine::Ports;
 use stemma_engine::jobs::{
     self, BudgetRegistry, CallReservation, JobBudget, JobManifest, JobOptions, PauseReason,
     SpendAmount, SpendLog, SpendMeasure,
 };
-use stemma_engine::key::{RunId, RunRef};
 use stemma_engine::ledger::Ledger;
-use stemma_engine::port_error::PortResult;
-use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, Outage};
+use stemma_store::blobs::list_all;
+use stemma_store::key::{RunId, RunRef};
+use stemma_store::port_error::PortResult;
+use stemma_store::{Env, JobId, Priority};
 
 const SLOW: FaultRates = FaultRates {
     fail_before: 0,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{MemoryQueue, Queue};
@@ -10,6 +9,7 @@ use stemma_engine_testing::ledger_conformance::LedgerUnderTest;
 use stemma_engine_testing::{
     blobs_conformance, ledger_conformance, limit_conformance, queue_conformance,
 };
+use stemma_store::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 
 #[tokio::test(start_paused = true)]
 async fn memory_queue() {

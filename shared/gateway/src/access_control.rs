@@ -10,8 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use stemma_engine::Env;
-use stemma_engine::work::{ClientShare, MemoryPermit, WorkScope};
+use stemma_store::Env;
+use stemma_store::work::{ClientShare, MemoryPermit, WorkScope};
 
 use crate::accept::{Accept, JSON};
 use crate::admission::{ConcurrencyLimit, RequestPermit, check_may_write};

@@ -8,7 +8,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use serde::{Deserialize, Serialize};
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::rights::{CollectionScope, Rights};
 

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::BytesMut;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use stemma_engine::work::{MemoryPermit, WorkScope};
+use stemma_store::work::{MemoryPermit, WorkScope};
 
 use crate::admission::AdmissionError;
 use crate::problem::Problem;
@@ -154,7 +154,7 @@ impl HttpBody for HeldBody {
 #[cfg(test)]
 mod tests {
     use axum::response::IntoResponse;
-    use stemma_engine::work::ClientShare;
+    use stemma_store::work::ClientShare;
 
     use super::*;
 

@@ -14,8 +14,8 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
 use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::Digest;
-use stemma_engine::Env;
-use stemma_engine::work::outliving;
+use stemma_store::Env;
+use stemma_store::work::outliving;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::admission::ConcurrencyPermit;

@@ -6,9 +6,9 @@ use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, Archive, PageImages, Vision};
 use stemma_document::Collection;
-use stemma_engine::Env;
 use stemma_operations::Operations;
 use stemma_retrieval::embedding::SemanticRouter;
+use stemma_store::Env;
 
 use crate::problem::Problem;
 use crate::rights::CollectionScope;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_archive::ApiError;
 use stemma_document::{Collection, DocId};
-use stemma_engine::JobId;
 use stemma_operations::RetryCandidate;
+use stemma_store::JobId;
 
 const MAX_PATH_BYTES: usize = 800;
 

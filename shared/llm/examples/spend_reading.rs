@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::jobs::{SpendAmount, SpendMeasure};
-use stemma_engine::{JobId, PortError, PortResult};
 use stemma_llm::calls::{CallSum, job_spend};
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::{JobId, PortError, PortResult};
 
 struct Log {
     replies: u64,

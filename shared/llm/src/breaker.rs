@@ -1,6 +1,6 @@
 //! Circuit breaker: no calls are made during a provider outage, so that an outage uses up no task attempts.
 
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 // Consecutive failures after which the breaker opens.
 const FAILURE_THRESHOLD: u32 = 5;

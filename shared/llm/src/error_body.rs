@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use stemma_engine::secret::Secret;
+use stemma_store::secret::Secret;
 
 // Characters kept of an error message.
 const MAX_ERROR_CHARS: usize = 200;

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use chrono::DateTime;
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 /// Parses an HTTP date (RFC 9110 §5.6.7), e.g. `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(crate) fn parse_http_date(text: &str) -> Option<Millis> {

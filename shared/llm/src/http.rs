@@ -9,9 +9,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
-use stemma_engine::Env;
 use stemma_engine::limit::ReportedLimits;
-use stemma_engine::secret::Secret;
+use stemma_store::Env;
+use stemma_store::secret::Secret;
 
 use crate::error_body::ErrorBody;
 use crate::headers;

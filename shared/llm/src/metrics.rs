@@ -1,7 +1,7 @@
 //! Metrics of model calls; see `docs/OBSERVING.md`. A bucket is a model at a provider.
 
 use metrics::{counter, histogram};
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 use crate::request::TokenUsage;
 

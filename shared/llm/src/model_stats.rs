@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::ModelStatus;
+use stemma_store::env::Millis;
 
 use crate::request::TokenUsage;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
-use stemma_engine::{Failure, FailureKind, Priority};
+use stemma_store::{Failure, FailureKind, Priority};
 
 use crate::client::{CallError, ModelClient, ReplyStats, TimedReply};
 use crate::prices::CallBudget;

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stemma_engine::Env;
-use stemma_engine::secret::Secret;
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::http::Endpoint;
 use stemma_llm::image::PageImage;
 use stemma_llm::request::{
     FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
 };
+use stemma_store::Env;
+use stemma_store::secret::Secret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -15,9 +15,9 @@ use stemma_archive::Archive;
 use stemma_archive::tree::resolve_section;
 use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::{SectionId, SectionSpan};
-use stemma_engine::Env;
 use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::ItemRef;
+use stemma_store::Env;
 
 use crate::arguments::parse;
 use crate::error::{ToolError, ToolErrorKind};

@@ -16,7 +16,7 @@ use stemma_answers::{
 };
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{AnswerRequest, ApiError};
-use stemma_engine::work::outliving;
+use stemma_store::work::outliving;
 
 use crate::arguments::Names;
 use crate::error::{ToolError, ToolErrorKind};

@@ -15,7 +15,7 @@ use stemma_archive::pageindex_fields::{
 use stemma_archive::{FolderContents, ListRequest, SearchRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use crate::error::ToolError;
 use crate::paging::{PageRequest, default_limit};

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use stemma_archive::ApiError;
-use stemma_engine::PortError;
 use stemma_gateway::admission::AdmissionError;
+use stemma_store::PortError;
 
 /// Error category, as in `errorCode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,9 +48,9 @@ use stemma_archive::{
     AnswerService, AnswerSettings, AnswererFactory, IndexSettings, PageImages, Vision,
 };
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
 use stemma_retrieval::embedding::SemanticRouter;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 

@@ -19,10 +19,10 @@ use stemma_archive::archive::spawn_cpu;
 use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, PageImages, Vision};
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::work::{ClientShare, WorkScope};
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::rights::CollectionScope;
+use stemma_store::Env;
+use stemma_store::work::{ClientShare, WorkScope};
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::preset::Preset;

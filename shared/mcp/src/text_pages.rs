@@ -15,8 +15,8 @@ use stemma_document::{
     DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree,
     SourceBody, text,
 };
-use stemma_engine::work::{self, Cancellation};
 use stemma_extract::EncodedSource;
+use stemma_store::work::{self, Cancellation};
 
 use crate::error::ToolError;
 use crate::tool_context::{ToolContext, link, page_address};

@@ -14,9 +14,9 @@ use stemma_archive::{
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::locator::{Fragment, Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
-use stemma_engine::Env;
 use stemma_gateway::admission::{ConcurrencyPermit, RequestPermit};
 use stemma_retrieval::search::ItemRef;
+use stemma_store::Env;
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::preset::Preset;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use serde::Serialize;
-use stemma_engine::Env;
-use stemma_engine::env::Millis;
+use stemma_store::Env;
+use stemma_store::env::Millis;
 use tokio::task::JoinHandle;
 
 // Checks start a child process and ask providers for their models: once a minute while somebody looks.

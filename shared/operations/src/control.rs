@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stemma_archive::ApiError;
 use stemma_engine::jobs::{self, CancelReason, JobBudget, JobControl, PauseReason};
-use stemma_engine::{JobId, PortResult, Priority};
+use stemma_store::{JobId, PortResult, Priority};
 
 use crate::{Operations, OperationsError};
 
@@ -27,7 +27,7 @@ impl Operations {
     /// Whether the job has its report.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn has_ended(&self, job: &JobId) -> PortResult<bool> {
         Ok(jobs::report(self.blobs(), job).await?.is_some())
     }

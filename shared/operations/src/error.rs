@@ -1,7 +1,7 @@
 //! Why an operation failed.
 
 use stemma_archive::ApiError;
-use stemma_engine::PortError;
+use stemma_store::PortError;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]

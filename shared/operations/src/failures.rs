@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{FailureRecord, JobId, PortResult, RunId, jobs};
+use stemma_engine::jobs;
+use stemma_store::{FailureRecord, JobId, PortResult, RunId};
 
 use crate::Operations;
 
@@ -59,7 +60,7 @@ impl Operations {
     /// The failures of a job, from its report or last checkpoint; the first `limit` are named.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_failures(
         &self,
         manifest: &JobManifest,

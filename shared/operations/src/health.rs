@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::join3;
 use serde::Serialize;
 use stemma_archive::{ApiError, Archive, IndexState};
-use stemma_engine::PortResult;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
+use stemma_store::PortResult;
 
 use crate::{CheckReport, ClusterStatus, Operations, OperationsError, StoreWriter};
 

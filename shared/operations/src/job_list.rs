@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::NewestJobs;
-use stemma_engine::{JobId, PortResult};
+use stemma_store::{JobId, PortResult};
 
 use crate::{JobStatus, Operations};
 
@@ -46,7 +46,7 @@ impl Operations {
     /// Lists jobs; `live` holds the latest reports of coordinators.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn list_jobs(
         &self,
         request: &JobListRequest,
@@ -70,7 +70,7 @@ impl Operations {
             let statuses = stream::iter(ids)
                 .map(|job| async {
                     let status = self.status_of(&job, live, request.all).await?;
-                    Ok::<_, stemma_engine::PortError>((job, status))
+                    Ok::<_, stemma_store::PortError>((job, status))
                 })
                 .buffered(CONCURRENT_READS);
             let mut statuses = std::pin::pin!(statuses);
@@ -108,7 +108,7 @@ impl Operations {
     /// same order.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_statuses(
         &self,
         jobs: &[JobId],

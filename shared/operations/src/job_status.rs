@@ -10,8 +10,8 @@ use stemma_engine::jobs::{
     SpendAmount, SpendMeasure,
 };
 use stemma_engine::ledger::StatusTopic;
-use stemma_engine::{JobId, PortResult, Priority};
 use stemma_llm::calls::{self, CallSum};
+use stemma_store::{JobId, PortResult, Priority};
 
 use crate::Operations;
 
@@ -195,7 +195,7 @@ impl Operations {
     /// The state of a job; `live` holds the latest reports of coordinators.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_status(
         &self,
         manifest: &JobManifest,
@@ -243,7 +243,7 @@ impl Operations {
     /// does not answer.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer, or the ledger does not and the job has not ended.
+    /// [`stemma_store::PortError`] when the store does not answer, or the ledger does not and the job has not ended.
     pub async fn current_status(&self, manifest: &JobManifest) -> PortResult<JobStatus> {
         let live = self.live_progress().await;
         let reports = live.as_deref().unwrap_or_default();
@@ -257,7 +257,7 @@ impl Operations {
     /// The latest reports of coordinators; empty without a cluster.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the ledger does not answer.
+    /// [`stemma_store::PortError`] when the ledger does not answer.
     pub async fn live_progress(&self) -> PortResult<Vec<JobProgress>> {
         let ledger = self.ports.ledger.raw();
         let records = ledger
@@ -273,7 +273,7 @@ impl Operations {
     /// What a job has used of its budget.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
+    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_spending(
         &self,
         manifest: &JobManifest,
@@ -317,9 +317,10 @@ fn ended_view(manifest: &JobManifest, report: JobReport) -> JobStatus {
 #[cfg(test)]
 mod tests {
     use stemma_document::Collection;
+    use stemma_engine::Ports;
     use stemma_engine::flow::JobOptions;
-    use stemma_engine::{Env, Ports};
     use stemma_engine_testing::fault::{FaultInjector, FaultPlan, Outage};
+    use stemma_store::Env;
 
     use super::*;
 

@@ -41,6 +41,6 @@ pub use stage_funnel::{StageFunnel, StageLoad};
 pub use stemma_engine::dead_letter::{DeadLetter, ReplayOutcome};
 pub use stemma_engine::diagnosis::{Cause, Diagnosis};
 pub use stemma_engine::jobs::{JobBudget, JobManifest, PauseReason};
-pub use stemma_engine::{JobId, PortError, Priority};
+pub use stemma_store::{JobId, PortError, Priority};
 pub use timeline::{RunTimeline, TaskTimeline};
 pub use why::WhyReport;

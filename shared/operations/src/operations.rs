@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use stemma_archive::{ApiError, Archive};
 use stemma_document::Collection;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::diagnosis::{self, DiagnosisContext};
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{Env, JobId, PortResult, Ports, RunHeader, RunId, jobs};
+use stemma_engine::{Ports, jobs};
+use stemma_store::blobs::Blobs;
+use stemma_store::{Env, JobId, PortResult, RunHeader, RunId};
 
 use crate::recent::RecentReads;
 use crate::{CheckReport, InstallationChecks, OperationsError};

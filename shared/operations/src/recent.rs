@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use moka::sync::Cache;
-use stemma_engine::JobId;
 use stemma_engine::dead_letter::DeadLetter;
+use stemma_store::JobId;
 
 use crate::JobStatus;
 

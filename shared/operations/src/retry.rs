@@ -5,9 +5,10 @@ use std::str::FromStr;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_archive::{Archive, FailureRow};
 use stemma_document::blob_keys;
-use stemma_engine::blobs::list_after;
-use stemma_engine::{FailureRecord, JobId, PortResult, RunHeader, RunId, jobs};
+use stemma_engine::jobs;
 use stemma_pipeline::Submission;
+use stemma_store::blobs::list_after;
+use stemma_store::{FailureRecord, JobId, PortResult, RunHeader, RunId};
 
 use crate::{Operations, OperationsError};
 
@@ -180,10 +181,11 @@ mod tests {
     use futures::future::BoxFuture;
     use serde_json::json;
     use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin};
-    use stemma_engine::blobs::{Blobs, MemoryBlobs, put_json};
+    use stemma_engine::Ports;
     use stemma_engine::jobs::{EntryCounts, JobEndReason, JobReport};
-    use stemma_engine::port_layer::{Layered, PortLayer};
-    use stemma_engine::{Env, Failure, Ports, Priority, RunRef};
+    use stemma_store::blobs::{Blobs, MemoryBlobs, put_json};
+    use stemma_store::port_layer::{Layered, PortLayer};
+    use stemma_store::{Env, Failure, Priority, RunRef};
 
     use super::*;
 

@@ -6,8 +6,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::ledger::OpenTask;
-use stemma_engine::{JobId, PortResult, RunId};
 use stemma_pipeline::stages;
+use stemma_store::{JobId, PortResult, RunId};
 
 use crate::Operations;
 
@@ -73,7 +73,7 @@ impl Operations {
     /// The stages of the open documents that a coordinator reports; none without a cluster.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the ledger does not answer.
+    /// [`stemma_store::PortError`] when the ledger does not answer.
     pub async fn job_stages(&self, job: &JobId, live: &[JobProgress]) -> PortResult<StageFunnel> {
         let progress = live.iter().find(|progress| progress.job == *job);
         let runs = progress.map(|progress| progress.runs.clone());
@@ -90,8 +90,8 @@ impl Operations {
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::TaskKey;
     use stemma_engine::queue::Lane;
+    use stemma_store::TaskKey;
 
     use super::*;
 

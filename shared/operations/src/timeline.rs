@@ -3,14 +3,15 @@
 use futures::future::try_join_all;
 use serde::Serialize;
 use stemma_archive::Archive;
-use stemma_engine::blobs::{get_json, list_all};
-use stemma_engine::env::Millis;
 use stemma_engine::flow::Flow;
-use stemma_engine::key::{failures_prefix, run_failure_key};
+use stemma_engine::jobs;
 use stemma_engine::ledger::OpenTask;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{Failure, FailureRecord, JobId, PortResult, RunId, jobs};
 use stemma_pipeline::FilingFlow;
+use stemma_store::blobs::{get_json, list_all};
+use stemma_store::env::Millis;
+use stemma_store::key::{failures_prefix, run_failure_key};
+use stemma_store::{Failure, FailureRecord, JobId, PortResult, RunId};
 
 use crate::{Operations, OperationsError};
 

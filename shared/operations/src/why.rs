@@ -5,8 +5,8 @@ use serde::Serialize;
 use stemma_archive::StateExplanation;
 use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext, ServerTrouble};
 use stemma_engine::flow::{Flow, JobManifest};
-use stemma_engine::{JobId, PortResult, RunHeader, RunId};
 use stemma_pipeline::FilingFlow;
+use stemma_store::{JobId, PortResult, RunHeader, RunId};
 
 use crate::{Operations, OperationsError, StoreWriter};
 
@@ -83,7 +83,7 @@ impl Operations {
     /// Explains a job from what [`Operations::observe`] found.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store or the ledger does not answer.
+    /// [`stemma_store::PortError`] when the store or the ledger does not answer.
     pub async fn diagnose_job(
         &self,
         manifest: &JobManifest,

@@ -18,9 +18,9 @@ use stemma_document::{
     CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Extent, Method,
     Origin, PublishedTree, SectionTree, VerifiedOutline, blob_keys,
 };
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_pipeline::gc::GarbagePages;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, PutOutcome};
 
 // Documents whose changes one object records.
 const GROUP: u64 = 100;

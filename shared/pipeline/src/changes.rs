@@ -11,9 +11,10 @@ use std::error::Error;
 use bytes::Bytes;
 use futures::future;
 use stemma_document::{Change, ChangeKind, Collection, DocumentVersion, blob_keys};
-use stemma_engine::blobs::Blobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::{RunRecord, RunState};
-use stemma_engine::{Env, PortError, PortResult, Ports};
+use stemma_store::blobs::Blobs;
+use stemma_store::{Env, PortError, PortResult};
 
 use crate::notify;
 

@@ -3,11 +3,12 @@
 use stemma_document::{
     Collection, CorrectionRef, Digest, DocId, DocumentVersion, Gap, Method, SectionTree, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, put_json};
-use stemma_engine::{PortResult, Ports, artifact};
+use stemma_engine::Ports;
 pub use stemma_outline::correction::{
     CorrectedHeading, Correction, HeadingClaim, LineError, OutlineText, check, parse, print,
 };
+use stemma_store::blobs::{Blobs, put_json};
+use stemma_store::{PortResult, artifact};
 
 use crate::stages::PaginateOutcome;
 use crate::versions::load_versions;
@@ -20,7 +21,7 @@ pub const DROPPED: &str = "outline.correction_dropped";
 /// again.
 ///
 /// # Errors
-/// [`PortError`](stemma_engine::PortError) if the store cannot be written.
+/// [`PortError`](stemma_store::PortError) if the store cannot be written.
 pub async fn store_correction(
     ports: &Ports,
     collection: &Collection,
@@ -66,7 +67,7 @@ pub fn reset_correction(version: &DocumentVersion) -> Submission {
 /// The correction that the newest claim of a document names, whether or not its tree was made.
 ///
 /// # Errors
-/// [`PortError`](stemma_engine::PortError) if the store cannot be read.
+/// [`PortError`](stemma_store::PortError) if the store cannot be read.
 pub async fn claimed_correction(
     blobs: &dyn Blobs,
     collection: &Collection,

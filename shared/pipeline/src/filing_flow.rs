@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use stemma_document::{Digest, Origin};
+use stemma_engine::Ports;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunRecord};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, FailureRecord, PortResult, Ports, RunHeader, TaskKey};
+use stemma_store::{Env, FailureRecord, PortResult, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;

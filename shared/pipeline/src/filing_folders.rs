@@ -9,9 +9,9 @@ use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
     FullSubmission, IndexKind, SkipReason, is_label_linkbase, is_submission,
 };
-use stemma_engine::PortResult;
-use stemma_engine::env::Millis;
 use stemma_engine::s3::{ObjectLookup, ObjectMeta};
+use stemma_store::PortResult;
+use stemma_store::env::Millis;
 
 use crate::filing_facts::index_facts;
 use crate::sources::is_document;

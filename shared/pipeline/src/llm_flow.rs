@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stemma_document::Digest;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Failure, FailureRecord, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, FailureRecord, TaskKey, TaskKeyBuilder};
 
 use crate::FilingFlow;
 use crate::llm::{

@@ -3,7 +3,7 @@
 use stemma_document::{Digest, PageNo};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{FailureRecord, TaskKey};
+use stemma_store::{FailureRecord, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::RunSettings;

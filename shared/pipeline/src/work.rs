@@ -9,9 +9,9 @@ use bytes::Bytes;
 use stemma_document::{Digest, blob_keys};
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
-use stemma_engine::{Env, RunId, RunRef};
 use stemma_extract::{Extractor, ModelFile, PackageManager};
 use stemma_llm::client::ModelClient;
+use stemma_store::{Env, RunId, RunRef};
 use tokio::sync::Semaphore;
 
 use crate::llm::{Batcher, TextCache};

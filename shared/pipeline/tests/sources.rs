@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin};
-use stemma_engine::Secret;
-use stemma_engine::blobs::{Blobs, S3Blobs};
-use stemma_engine::s3::{BucketReader, S3, S3Credentials, S3Settings};
+use stemma_engine::s3::{BucketReader, S3, S3Blobs, S3Credentials, S3Settings};
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{SchemeRouter, SourceStore};
+use stemma_store::Secret;
+use stemma_store::blobs::Blobs;
 
 // A bucket that no other run uses.
 async fn server() -> Option<(S3Settings, S3, String)> {

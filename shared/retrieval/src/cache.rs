@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
 use moka::sync;
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 // Counted for each entry beside its value.
 const ENTRY_OVERHEAD_BYTES: usize = 128;

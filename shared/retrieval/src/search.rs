@@ -9,7 +9,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, SectionId};
-use stemma_engine::PortError;
+use stemma_store::PortError;
 use utoipa::ToSchema;
 
 use crate::query_syntax::TextOperators;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::port_retry::with_retry;
-use stemma_engine::{Env, PortError, RunId};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::request::TokenUsage;
+use stemma_store::blobs::Blobs;
+use stemma_store::port_retry::with_retry;
+use stemma_store::{Env, PortError, RunId};
 
 /// Totals of paid calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

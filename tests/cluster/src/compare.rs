@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aws_sdk_s3::Client;
 use bytes::Bytes;
 use stemma_document::{Collection, blob_keys};
-use stemma_engine::blobs::{Blobs, list_all};
+use stemma_store::blobs::{Blobs, list_all};
 
 /// Documents per listing.
 const PAGE: usize = 1_000;
@@ -111,7 +111,7 @@ pub fn differences(
 #[cfg(test)]
 mod tests {
     use stemma_document::DocId;
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use stemma_cluster::compare::{bucket_trees, differences, trees};
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_document::Collection;
-use stemma_engine::blobs::FolderBlobs;
 use stemma_filings::edgar::{SubmissionHeader, html_page, submission_document};
 use stemma_filings::{FilingKind, Spec, TextKind, generate, markdown, plain_text};
+use stemma_store::blobs::FolderBlobs;
 
 const BUCKET: &str = "mixed";
 const READY_TIMEOUT: Duration = Duration::from_secs(90);

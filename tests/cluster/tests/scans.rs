@@ -8,8 +8,8 @@ use serde_json::Value;
 use stemma_cluster::compare::{bucket_trees, differences, trees};
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_document::Collection;
-use stemma_engine::blobs::FolderBlobs;
 use stemma_filings::{FilingKind, Spec, generate};
+use stemma_store::blobs::FolderBlobs;
 
 const BUCKET: &str = "scans";
 const READY_TIMEOUT: Duration = Duration::from_secs(90);

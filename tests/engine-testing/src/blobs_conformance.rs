@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
+use stemma_store::blobs::{Blobs, PutOutcome, list_all};
 
 /// Checks that an adapter keeps the guarantees of [`Blobs`]. `make` returns an empty store.
 ///

@@ -12,13 +12,13 @@ use futures::future::BoxFuture;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use stemma_engine::env::{Env, Millis};
-use stemma_engine::port_error::{PortError, PortResult};
-use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::{
     Delivery, Depth, Message, Queue, QueueName, Receipt, RetryDelay, Subscription,
 };
+use stemma_store::env::{Env, Millis};
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::port_layer::{Layered, PortLayer};
 
 /// A fault of one port call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

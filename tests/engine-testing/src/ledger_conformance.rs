@@ -15,14 +15,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 
-use stemma_engine::env::Millis;
-use stemma_engine::failure::{Failure, FailureRecord};
-use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
 use stemma_engine::ledger::{
     DeliveryKind, Lease, Ledger, MAX_REPUBLISH_WAIT, RENEWAL_GRACE, Retry, ScheduledItem,
     StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
+use stemma_store::env::Millis;
+use stemma_store::failure::{Failure, FailureRecord};
+use stemma_store::key::{JobId, RunId, RunRef, TaskKey};
 
 pub struct LedgerUnderTest {
     pub ledger: Arc<dyn Ledger>,

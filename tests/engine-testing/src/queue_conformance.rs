@@ -13,11 +13,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, timeout};
 
-use stemma_engine::key::Priority;
 use stemma_engine::queue::{
     DELIVERY_LIMIT, DeadReason, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName,
     RetryDelay, Subscription,
 };
+use stemma_store::key::Priority;
 
 // Time limit for a delivery that is due.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);

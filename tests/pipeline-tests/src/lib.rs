@@ -3,7 +3,7 @@
 //!
 //! ```
 //! let hours = stemma_pipeline_tests::simulate(async {
-//!     let env = stemma_engine::Env::simulated(1);
+//!     let env = stemma_store::Env::simulated(1);
 //!     let start_ms = env.now_ms();
 //!     env.sleep(std::time::Duration::from_secs(7200)).await;
 //!     (env.now_ms() - start_ms) / 3_600_000
@@ -22,14 +22,15 @@ use bytes::Bytes;
 use serde_json::Value;
 use stemma_coordinator::no_observer;
 use stemma_document::{Digest, DocumentVersion, Origin};
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Failure, JobId, Ports};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::sources::SourceStore;
 use stemma_pipeline::{BatchSettings, CorrectionChange, Submission, WorkerDeps};
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, Failure, JobId};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -10,11 +10,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::{self, CHUNK_ENTRIES, JobBudget, PauseReason};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ModelClientSettings};
@@ -24,6 +23,8 @@ use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, Wor
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, report, simulate, submission,
 };
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, JobId, Priority};
 
 const PRICES: Prices = Prices {
     input: Some(1.0),

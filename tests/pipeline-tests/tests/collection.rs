@@ -12,16 +12,17 @@ use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, Digest, DocId, DocumentVersion, PublishedTree, TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::{self, JobReport, PauseReason};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Failure, JobId, Ports, Priority};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::gc::GarbagePages;
 use stemma_pipeline::sources::{SourceStore, SourceWriter};
 use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
+use stemma_store::blobs::{Blobs, MemoryBlobs, list_all};
+use stemma_store::{Env, Failure, JobId, Priority};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const DAY_MS: u64 = 24 * 3_600_000;

@@ -11,11 +11,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, RetryDelay, Subscription};
-use stemma_engine::{Env, PortResult, Ports, Priority, Retrying};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFault};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
@@ -23,6 +22,8 @@ use stemma_pipeline::{RunSettings, WorkerDeps};
 use stemma_pipeline_tests::{
     Services, SingleDocument, comparable_results, differences, report, simulate, submission,
 };
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, PortResult, Priority, Retrying};
 
 // All of the first calls fail in turn, and a sample of the rest.
 const ALL_OF_THE_FIRST: u64 = 100;
@@ -114,7 +115,7 @@ impl FaultFixture {
     }
 
     // Submits, and retries while a port is unavailable.
-    async fn submit(&self, env: &Env, ports: &Ports) -> stemma_engine::JobId {
+    async fn submit(&self, env: &Env, ports: &Ports) -> stemma_store::JobId {
         let collection = Collection::default();
         let settings = RunSettings::default();
         let submission = submission("release.pdf", &self.pdf);

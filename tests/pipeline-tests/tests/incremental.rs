@@ -12,7 +12,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
@@ -22,12 +21,11 @@ use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
-use stemma_engine::{
-    Env, JobId, PortResult, Ports, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, jobs,
-    settings,
-};
+use stemma_engine::{Ports, jobs, settings};
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_pipeline_tests::{report, simulate};
+use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::{Env, JobId, PortResult, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
 use tokio_util::sync::CancellationToken;
 
 struct PageFlow;
@@ -257,7 +255,7 @@ impl Flow for PageFlow {
 }
 
 fn collect_outcomes<T>(
-    outcomes: Vec<Result<T, stemma_engine::FailureRecord>>,
+    outcomes: Vec<Result<T, stemma_store::FailureRecord>>,
 ) -> Result<Vec<T>, FlowStop> {
     outcomes
         .into_iter()

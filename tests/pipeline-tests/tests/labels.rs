@@ -8,13 +8,14 @@ use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, CompanionFile, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Failure, Ports, Priority};
 use stemma_pipeline::sources::{MAX_COMPANION_BYTES, SourceStore, SourceWriter};
 use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
+use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::{Env, Failure, Priority};
 
 const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance">
 <body><div style="display:none"><ix:header><ix:resources><xbrli:context id="c"><xbrli:entity><xbrli:identifier scheme="x">77</xbrli:identifier>

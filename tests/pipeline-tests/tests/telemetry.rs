@@ -11,15 +11,16 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use stemma_boot::telemetry::TracePipeline;
 use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::JobReport;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{RunSettings, WorkerDeps};
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, report, simulate, submission,
 };
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, Priority};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};

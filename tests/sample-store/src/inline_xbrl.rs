@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use stemma_document::{ByteSpan, FilingFacts, GridCell, GridLine, Line, PageNo, SourceBody};
-use stemma_engine::blobs::Blobs;
+use stemma_store::blobs::Blobs;
 use stemma_xbrl::{FactTable, TaggedFact, read_facts};
 
 use super::{pages, publish_with_facts};

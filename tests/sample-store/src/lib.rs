@@ -16,9 +16,9 @@ use stemma_document::{
     PageLabel, PageNo, Position, Pt, PublishedTree, Rect, SectionStart, SectionTree, Source,
     SourceBody, SourceFormat, StyleRun, TextLines, TreeObject, VerifiedOutline, blob_keys,
 };
-use stemma_engine::artifact::Artifact;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_engine::{Failure, FailureRecord, TaskKey};
+use stemma_store::artifact::Artifact;
+use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::{Failure, FailureRecord, TaskKey};
 use stemma_xbrl::FactTable;
 
 pub const ANNUAL: [&str; 5] = [
@@ -264,18 +264,18 @@ pub async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
 }
 
 /// The header of the run of a claimed version.
-pub fn claim(version: &DocumentVersion) -> stemma_engine::RunHeader {
+pub fn claim(version: &DocumentVersion) -> stemma_store::RunHeader {
     let collection = Collection::default();
-    stemma_engine::RunHeader {
-        at: stemma_engine::RunRef {
-            run: stemma_engine::RunId(format!("{}-{}", version.doc, version.seq)),
+    stemma_store::RunHeader {
+        at: stemma_store::RunRef {
+            run: stemma_store::RunId(format!("{}-{}", version.doc, version.seq)),
             header: blob_keys::version_key(&collection, version.doc, version.seq),
             scope: blob_keys::document_scope(&collection, version.doc),
         },
         settings: version.settings.to_string(),
         flow_revision: 1,
-        class: stemma_engine::Priority::Bulk,
-        opened_by: stemma_engine::JobId("j-1".into()),
+        class: stemma_store::Priority::Bulk,
+        opened_by: stemma_store::JobId("j-1".into()),
         input: serde_json::to_value(version).unwrap(),
     }
 }

@@ -6,8 +6,8 @@ use stemma_document::{
     Collection, Digest, DocumentVersion, FilingFacts, PageOrigin, Recognition, SourceBody,
     blob_keys,
 };
-use stemma_engine::blobs::Blobs;
 use stemma_extract::{EncodedSource, ExtractJob, Extractor, InProcess, Limits};
+use stemma_store::blobs::Blobs;
 
 use crate::{publish_version, version};
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use stemma_engine::secret::Secret;
-use stemma_engine::{Env, env::Millis};
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::batch::{BatchName, BatchPhase, BatchProvider, BatchResult, FoundBatch};
 use stemma_llm::http::Endpoint;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::request::{Llm, LlmRequest, OutputSchema};
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults, SimulatedBatches};
+use stemma_store::Env;
+use stemma_store::env::Millis;
+use stemma_store::secret::Secret;
 
 fn clients(provider: &Provider) -> [Arc<dyn Llm>; 2] {
     let endpoint = || Endpoint {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use stemma_document::Collection;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::{Env, PortError, PortResult, Ports, Priority};
 use stemma_pipeline::{RunSettings, Submission};
+use stemma_store::{Env, PortError, PortResult, Priority};
 use tokio::sync::oneshot;
 
 use crate::{SubmitRequest, submit};

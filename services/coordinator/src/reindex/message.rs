@@ -9,7 +9,7 @@
 //! them (`detail-type`).
 
 use serde::Deserialize;
-use stemma_engine::Priority;
+use stemma_store::Priority;
 
 /// One object to check.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,10 +17,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
-use stemma_engine::{Env, PortError, PortResult, Ports, RepeatedLog, dead_letter};
+use stemma_engine::{Ports, RepeatedLog, dead_letter};
 use stemma_pipeline::filing_folders::{BucketFolder, may_change_document};
 use stemma_pipeline::sources::is_document;
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
+use stemma_store::{Env, PortError, PortResult};
 
 use batch::Batches;
 use message::ReindexRequest;

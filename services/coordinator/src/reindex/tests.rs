@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::{ClaimOutcome, Flow};
+use stemma_engine::jobs;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::{ObjectLookup, ObjectMeta};
-use stemma_engine::{FailureRecord, RunHeader, jobs};
 use stemma_pipeline::FilingFlow;
+use stemma_store::blobs::Blobs;
+use stemma_store::{FailureRecord, RunHeader};
 
 use super::*;
 
@@ -136,7 +137,7 @@ impl ReindexFixture {
             attempts: 1,
             at_ms: 0,
         };
-        let key = stemma_engine::key::run_failure_key(&run.at.run);
+        let key = stemma_store::key::run_failure_key(&run.at.run);
         self.reindex
             .ports
             .blobs

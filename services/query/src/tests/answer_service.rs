@@ -6,8 +6,8 @@ use stemma_answers::{
     Answer, AnswerEvent, AnswerMode, AnswerOutcome, AskRequest, QuoteMatch, StepKind,
 };
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 
 use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;

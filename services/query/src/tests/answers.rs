@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, MemoryBlobs};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use super::test_server::start;
 use stemma_sample_store as store;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::FilingFacts;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_engine::work::busy_threads;
 use stemma_gateway::auth::{KeyScope, KeySettings, key_digest};
 use stemma_sample_store as store;
+use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::work::busy_threads;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -225,7 +225,7 @@ async fn hostile_searches_are_answered_or_refused() {
 async fn hostile_patterns_finish_quickly() {
     let blobs = stemma_sample_store::store().await;
     let archive = stemma_archive::Archive::open(
-        &stemma_engine::Env::system(),
+        &stemma_store::Env::system(),
         blobs,
         stemma_document::Collection::default(),
     )

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, get_json};
 use stemma_engine::jobs::{
     EntryCounts, JobEndReason, JobManifest, JobOptions, JobReport, load_control,
 };
-use stemma_engine::{Env, FailureRecord, JobId, Priority};
 use stemma_gateway::auth::{KeyScope, KeySettings};
 use stemma_operations::Operations;
 use stemma_sample_store as store;
+use stemma_store::blobs::{Blobs, MemoryBlobs, get_json};
+use stemma_store::{Env, FailureRecord, JobId, Priority};
 
 use super::test_server::{TestServer, bearer, settings, start, start_over, try_start_with};
 use super::web::{browse, form_token, send_form};

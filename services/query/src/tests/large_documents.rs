@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_sample_store as store;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
 
 use super::test_server::{TestServer, start_over};
 use super::web::browse;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use axum::body::Bytes;
 use stemma_archive::{ApiError, PageImages, SourceFiles};
 use stemma_document::DocumentVersion;
-use stemma_engine::Env;
 use stemma_extract::{ExtractError, ExtractJob, Extractor, Task};
+use stemma_store::Env;
 
 use super::test_server::{start, start_with};
 use crate::ServerDeps;

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::{Collection, DocId};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::{JobId, PortResult};
 use stemma_operations::RetryCandidate;
+use stemma_store::blobs::Blobs;
+use stemma_store::{JobId, PortResult};
 
 use super::openai::{frames, scripted};
 use super::test_server::{start, start_over, start_with};

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use stemma_answers::tree_search::{AnswerModel, LlmClientSettings, VisionModel};
 use stemma_archive::{AnswerService, AnswerSettings, ApiError, PageImages, SourceFiles, Vision};
 use stemma_document::DocumentVersion;
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, list_all};
 use stemma_extract::{ExtractError, ExtractJob, Extractor, Task};
 use stemma_gateway::settings::QuerySettings;
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, list_all};
 
 use super::test_server::{TestReply, TestServer, settings, start, try_start_with};
 use super::web::{browse, form_token, send_form};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use stemma_archive::IndexSettings;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::port_monitor::PortMonitor;
+use stemma_store::port_monitor::PortMonitor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -96,7 +96,7 @@ pub(super) async fn start_with_model_and(
     model: stemma_answers::tree_search::AnswerModel,
     query: QuerySettings,
 ) -> TestServer {
-    let store: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
+    let store: Arc<dyn Blobs> = Arc::new(stemma_store::blobs::MemoryBlobs::default());
     let service = stemma_archive::AnswerService::new(
         Env::system(),
         store,

@@ -1,9 +1,9 @@
 //! The pages for people: what they show, and what they refuse.
 
-use stemma_engine::blobs::Blobs;
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
 use stemma_sim::{Behavior, Provider};
+use stemma_store::blobs::Blobs;
 
 use super::test_server::{
     TestReply, TestServer, start, start_answering, start_over, start_with_key,
@@ -343,11 +343,7 @@ async fn hostile_titles_are_text() {
     assert!(!query.contains("<script>alert"), "{query}");
 }
 
-async fn publish(
-    blobs: &std::sync::Arc<stemma_engine::blobs::MemoryBlobs>,
-    path: &str,
-    text: &str,
-) {
+async fn publish(blobs: &std::sync::Arc<stemma_store::blobs::MemoryBlobs>, path: &str, text: &str) {
     let blobs: &dyn Blobs = blobs.as_ref();
     store::publish_pages(blobs, path, &[text]).await;
 }

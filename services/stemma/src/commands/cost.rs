@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_catalog::catalog::Catalog;
 use stemma_document::{DocId, time_format};
-use stemma_engine::PortResult;
 use stemma_llm::calls::{self, CallSum};
+use stemma_store::PortResult;
 
 use super::jobs::open_operations;
 use crate::context::Context;
@@ -50,7 +50,7 @@ enum CostGrouping {
 // The calls to count.
 enum CostSubject {
     Everyone,
-    Job(stemma_engine::JobId),
+    Job(stemma_store::JobId),
     // Prefix of the names of the document's runs.
     Document(String),
     // The run of a question.

@@ -1,7 +1,7 @@
 //! `stemma describe`: what the figures of a page show, as a model reads them from its picture.
 
 use stemma_archive::DescribedPage;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::commands::open::open;
 use crate::context::Context;

@@ -5,7 +5,7 @@ use stemma_archive::{
 };
 use stemma_boot::location::Location;
 use stemma_boot::store::Store;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::commands::format::word;
 use crate::commands::open::open;

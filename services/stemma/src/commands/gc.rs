@@ -7,12 +7,13 @@ use stemma_answers::orphaned_answers;
 use stemma_answers::tree_search::expired_replies;
 use stemma_catalog::compaction::SupersededRecords;
 use stemma_document::Collection;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
-use stemma_engine::{Env, dead_letter};
+use stemma_engine::dead_letter;
 use stemma_llm::calls;
 use stemma_pipeline::gc::{self, GarbageObject, GarbagePages};
 use stemma_retrieval::index::{schema, snapshot};
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

@@ -4,8 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
-use stemma_engine::{Env, Ports};
+use stemma_engine::Ports;
 use stemma_pipeline::sources::file_uri;
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

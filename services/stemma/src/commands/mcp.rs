@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use stemma_boot::shutdown;
-use stemma_engine::Env;
 use stemma_mcp::{McpOptions, Preset, serve_stdio};
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

@@ -8,8 +8,8 @@ use stemma_archive::{Archive, CollectionCache};
 use stemma_boot::store::Store;
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::filter::Filter;
-use stemma_engine::Env;
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::error::CommandError;

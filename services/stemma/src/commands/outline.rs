@@ -11,13 +11,14 @@ use serde::Serialize;
 use stemma_archive::Archive;
 use stemma_coordinator::SubmitRequest;
 use stemma_document::{DocumentVersion, PublishedTree, SectionKind, Source};
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::{Env, PortResult, Ports, Priority};
 use stemma_pipeline::Submission;
 use stemma_pipeline::corrections::{
     self, Correction, LineError, claimed_correction, parse, print, reset_correction,
     store_correction,
 };
+use stemma_store::{Env, PortResult, Priority};
 
 use crate::commands::jobs::runner::JobRunner;
 use crate::commands::jobs::{exit, print_end};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stemma_archive::Archive;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

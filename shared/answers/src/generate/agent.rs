@@ -7,8 +7,8 @@ use stemma_catalog::catalog::Catalog;
 use stemma_catalog::locator::{Locator, ResolveError};
 use stemma_catalog::short_path::short_path;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
+use stemma_store::PortResult;
 
 use super::AnswerBuilder;
 use crate::AnswerError;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use stemma_catalog::catalog::Catalog;
-use stemma_engine::blobs::Blobs;
 use stemma_llm::request::{LlmError, LlmRequest};
+use stemma_store::blobs::Blobs;
 
 use super::test_archive::{TestArchive, capex_question, claim, scripted_client};
 use crate::tree_search::TreeSearchStrategy;

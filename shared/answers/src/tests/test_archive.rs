@@ -10,9 +10,9 @@ use stemma_document::{
     LocatedEntry, Method, Page, PageNo, PageOrigin, Position, Pt, Recognition, Rect, SectionStart,
     SectionTree, SourceBody, VerifiedOutline, Word, WordReading,
 };
-use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::{Env, PortResult};
 use stemma_llm::request::LlmRequest;
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, PortResult};
 
 use crate::cached::CachedAnswerer;
 use crate::tree_search::knowledge::Knowledge;

@@ -96,7 +96,7 @@ fn truncate_analysis(reply: &AnalysisReply) -> Analysis {
 mod tests {
     use std::sync::Arc;
 
-    use stemma_engine::RunId;
+    use stemma_store::RunId;
 
     use super::*;
     use crate::tree_search::budget::QuestionBudget;

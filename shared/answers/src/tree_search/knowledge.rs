@@ -336,7 +336,7 @@ fn choose_matches(entries: &[KnowledgeEntry<'_>], mut matches: EntryMatches) -> 
 mod tests {
     use std::sync::Arc;
 
-    use stemma_engine::RunId;
+    use stemma_store::RunId;
 
     use super::*;
     use crate::tree_search::budget::QuestionBudget;

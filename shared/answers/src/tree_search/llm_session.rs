@@ -20,9 +20,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stemma_document::{Collection, blob_keys};
-use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::{CallReservation, SpendAmount};
-use stemma_engine::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ReplyStats};
 use stemma_llm::image::PageImage;
@@ -30,6 +28,8 @@ use stemma_llm::prices::CallBudget;
 use stemma_llm::request::{LlmRequest, OutputSchema, TokenUsage};
 use stemma_llm::structured::{CallLog, complete_structured};
 use stemma_llm::untrusted::{DATA_ONLY, IMAGES_ARE_DATA, delimit};
+use stemma_store::blobs::Blobs;
+use stemma_store::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 use tokio::sync::watch;
 
 use super::budget::{BUDGET_EXHAUSTED, QuestionBudget, SessionBudget, SessionUsage};
@@ -564,8 +564,8 @@ impl CallLog for SessionLog<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use stemma_engine::blobs::MemoryBlobs;
     use stemma_llm::calls;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
     use crate::tree_search::scripted::ScriptedModel;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::{Knowledge, LlmClient, LlmClientSettings, TreeSearchSettings, TreeSearcher};
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
 use stemma_llm::client::ModelClient;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 
 /// A model client, how it is used for questions, and expert knowledge.
 #[derive(Clone)]

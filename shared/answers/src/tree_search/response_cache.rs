@@ -8,9 +8,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use stemma_document::{Collection, blob_keys};
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
-use stemma_engine::{Env, PortResult};
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::Millis;
+use stemma_store::{Env, PortResult};
 
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::usage::CallStore;

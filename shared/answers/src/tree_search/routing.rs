@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stemma_document::DocId;
-use stemma_engine::{PortError, PortResult};
 use stemma_llm::request::OutputSchema;
+use stemma_store::{PortError, PortResult};
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::Note;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use stemma_document::{Fact, SectionTree, pageindex};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::result::{TreeSearchResult, TreeSearchStrategy};
 use super::routing::Routing;

@@ -2,8 +2,8 @@
 //! reuses the score of a section that it would show with the same evidence.
 
 use stemma_document::{Digest, DocId, SectionId};
-use stemma_engine::Env;
-use stemma_engine::env::Millis;
+use stemma_store::Env;
+use stemma_store::env::Millis;
 
 use super::scoring::{ScoringTask, SectionScore};
 use super::strategies::SearchContext;

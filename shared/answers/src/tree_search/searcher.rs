@@ -22,10 +22,10 @@ use super::strategies::{
 };
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
-use stemma_engine::PortResult;
 use stemma_retrieval::search::{
     self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
+use stemma_store::PortResult;
 
 // Hits used to choose documents.
 const ROUTING_HITS: usize = 100;

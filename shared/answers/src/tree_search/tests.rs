@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{SectionTree, pageindex};
-use stemma_engine::PortResult;
 use stemma_llm::request::{LlmError, LlmRequest};
+use stemma_store::PortResult;
 
 use super::llm_session::LlmClient;
 use super::result::{Relation, TreeSearchResult, TreeSearchStrategy};

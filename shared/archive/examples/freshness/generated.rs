@@ -14,8 +14,8 @@ use stemma_document::{
     CatalogEntry, Collection, DocId, Extent, Fact, Method, PublishedTree, SectionTree, TreeObject,
     VerifiedOutline, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, FolderBlobs, PutOutcome};
-use stemma_engine::{Env, PortResult};
+use stemma_store::blobs::{Blobs, FolderBlobs, PutOutcome};
+use stemma_store::{Env, PortResult};
 
 use crate::{COMPANIES, Result};
 

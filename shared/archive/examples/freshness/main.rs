@@ -18,9 +18,9 @@ use stemma_archive::{Archive, ListRequest, SearchRequest};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::facets::FacetField;
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, FolderBlobs};
 use stemma_retrieval::index::local_index::IndexSettings;
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, FolderBlobs};
 use tokio_util::sync::CancellationToken;
 
 use generated::{GeneratedBlobs, doc_id, prepare, published_tree, write_objects};

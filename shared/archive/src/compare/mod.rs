@@ -17,8 +17,8 @@ use stemma_diff::{
     SentenceRewording,
 };
 use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
-use stemma_engine::PortResult;
 use stemma_retrieval::search::ItemRef;
+use stemma_store::PortResult;
 use utoipa::ToSchema;
 
 use self::aligned::AlignedDocuments;

@@ -1,7 +1,7 @@
 //! Tests of comparisons over a hand-made store.
 
 use stemma_document::Collection;
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use super::*;
 

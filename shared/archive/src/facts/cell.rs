@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stemma_document::Page;
-use stemma_engine::work::Cancellation;
 use stemma_reading::tables::{CellFact, tables_of_pages};
+use stemma_store::work::Cancellation;
 use utoipa::ToSchema;
 
 /// A cell of a table.

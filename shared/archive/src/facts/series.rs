@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
-use stemma_engine::{PortResult, work};
+use stemma_store::{PortResult, work};
 use stemma_xbrl::{Date, Decimals, FactTable, FactValue, Period, TaggedFact};
 use utoipa::ToSchema;
 

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sample_store::InlineFiling;
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, MemoryBlobs};
 
 use crate::{Archive, CellPosition, FactsRequest, ReportedValue, SeriesRequest};
 

@@ -16,7 +16,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
     Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor,
 };
-use stemma_engine::Env;
+use stemma_store::Env;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

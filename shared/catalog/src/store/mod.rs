@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::backends::InMemoryBackend;
 use redb::{Database, DatabaseError, ReadableDatabase};
 use serde::{Deserialize, Serialize};
-use stemma_engine::{PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 pub(crate) use reader::{FieldValue, FieldValues, StoreReader};
 pub(crate) use tables::damage_reports;

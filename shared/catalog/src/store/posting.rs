@@ -4,7 +4,7 @@
 //! values then reads a row of each, and a publication writes a few kilobytes of a frequent one.
 
 use roaring::RoaringBitmap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::tables::damaged;
 

@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use redb::{Database, ReadOnlyTable, ReadTransaction};
 use roaring::RoaringBitmap;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::StoreState;
 use super::path_block;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Change, DocId};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::tables::damaged;
 use crate::document::CatalogDocument;

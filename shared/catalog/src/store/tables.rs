@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{ReadOnlyTable, TableDefinition};
-use stemma_engine::PortError;
+use stemma_store::PortError;
 
 /// Changed with any change of tables, terms or stored documents: a store of another format is built anew.
 pub(super) const FORMAT: u32 = 5;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 use crate::display_names::split_name;
 use crate::document::CatalogDocument;

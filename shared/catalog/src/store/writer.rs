@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use redb::{Durability, ReadableTable, Table, WriteTransaction};
 use roaring::RoaringBitmap;
 use stemma_document::{Change, DocId};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use super::path_block;
 use super::posting;

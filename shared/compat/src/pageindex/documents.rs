@@ -12,11 +12,11 @@ use stemma_archive::pageindex_fields::{
 use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
-use stemma_engine::PortResult;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
+use stemma_store::PortResult;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::pageindex::{LenientQuery, folder_of, lenient_bool, nodes};

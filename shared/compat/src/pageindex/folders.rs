@@ -1,7 +1,7 @@
 //! PageIndex folders: folders of ingested documents and the axes of the file-system view.
 
 use std::collections::BTreeMap;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::time::Duration;
+use stemma_store::env::{Env, Millis};
+use stemma_store::port_error::PortResult;
 
-use crate::env::{Env, Millis};
-use crate::port_error::PortResult;
 use crate::queue::{Delivery, Queue, QueueName, Subscription};
 
 // A delivery that waited for this long goes before continuations: they may keep the slots busy for hours, and brokers take
@@ -62,7 +62,7 @@ impl Deliveries {
     /// Subscribes to a queue with a prefetch, and with the same to its continuation where the broker has one.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the queue cannot be subscribed to.
+    /// [`stemma_store::PortError`] when the queue cannot be subscribed to.
     pub(super) async fn subscribe(
         env: &Env,
         broker: &dyn Queue,
@@ -80,7 +80,7 @@ impl Deliveries {
     /// Waits for the next delivery of any queue. Cancel-safe.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a subscription is lost.
+    /// [`stemma_store::PortError`] when a subscription is lost.
     pub(super) async fn receive(&mut self, env: &Env, broker: &dyn Queue) -> PortResult<()> {
         let (source, delivery) = match &mut self.continuation {
             Some(continuation) => tokio::select! {

@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
+use stemma_store::env::Millis;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{JobId, RunHeader};
+use stemma_store::port_error::{PortError, PortResult};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::pick::PickedEntry;
 use super::{Coordinator, CoordinatorEvent, JobTable};
-use crate::env::Millis;
-use crate::failure::FailureRecord;
 use crate::flow::{ClaimOutcome, Flow, RunState};
 use crate::jobs::{JobStep, OpenJob};
-use crate::key::{JobId, RunHeader};
 use crate::message::RunOutcome;
 use crate::metrics;
-use crate::port_error::{PortError, PortResult};
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Entries that are claimed and started at the same time. At 25 ms a call an entry takes about 60 ms.

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
+use stemma_store::blobs::put_json;
+use stemma_store::key::{JobId, RunRef};
+use stemma_store::port_error::PortResult;
 use tokio_util::sync::CancellationToken;
 
 use super::{Coordinator, CoordinatorEvent, JobTable};
-use crate::blobs::put_json;
 use crate::flow::Flow;
 use crate::jobs::{self, CancelReason, Cancelled, JobManifest, JobReport, JobStep, OpenJob};
-use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::metrics;
-use crate::port_error::PortResult;
 
 // Cancelled jobs and cursors are looked for at least this often.
 const CLOSE_INTERVAL: Duration = Duration::from_secs(1);

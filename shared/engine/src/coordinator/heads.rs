@@ -1,16 +1,16 @@
 //! Heads of jobs that are divided into parts: parts are woken, and their results added up.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_store::blobs::{get_json, put_json};
+use stemma_store::key::{JobId, RunId};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::Coordinator;
-use crate::blobs::{get_json, put_json};
 use crate::flow::Flow;
 use crate::jobs::{JobHead, JobStep, PartResult, part_key};
-use crate::key::{JobId, RunId};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::outcome::notify_coordinator;
-use crate::port_error::{PortError, PortResult};
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Parts woken, read or stored at the same time.

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, RunHeader, RunId, RunRef};
+use stemma_store::port_error::{PortError, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use super::{Coordinator, JobTable};
-use crate::env::Millis;
 use crate::flow::Flow;
 use crate::heartbeat::{HEARTBEAT_INTERVAL, HEARTBEAT_TTL, JobProgress, RunProgress};
 use crate::jobs::{self, JobControl, JobStep};
-use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode_notification};
-use crate::port_error::{PortError, PortResult};
 use crate::queue::{Queue, QueueName};
 use crate::schedule::REPUBLISH_AFTER_MS;
 

@@ -2,15 +2,15 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_store::key::{JobId, RunHeader, RunId};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::flow::Flow;
 use crate::jobs::{JobStep, LoadedJob, OpenJob};
-use crate::key::{JobId, RunHeader, RunId};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::RunOutcome;
 use crate::metrics;
-use crate::port_error::{PortError, PortResult};
 use crate::queue::QueueName;
 use crate::schedule::REPUBLISH_AFTER_MS;
 

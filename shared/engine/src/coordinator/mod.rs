@@ -23,20 +23,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex as StdMutex;
+use stemma_store::env::Env;
+use stemma_store::key::{JobId, RunHeader, RunId};
+use stemma_store::port_error::PortResult;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::consumer::{Consumer, Disposition, Handler};
 use crate::dead_letter::DeadLetterHandler;
-use crate::env::Env;
 use crate::flow::Flow;
 use crate::heartbeat::{HeartbeatReporter, JobProgress, RunProgress};
 use crate::jobs::{JobHead, JobReport, JobWaits, OpenJob};
-use crate::key::{JobId, RunHeader, RunId};
 use crate::latency::LatencyHistogram;
 use crate::message::{CoordinatorMessage, RunOutcome};
-use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName, RetryDelay};
 use crate::repeated_log::RepeatedLog;

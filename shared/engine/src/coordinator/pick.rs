@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use stemma_store::blobs::get_json;
+use stemma_store::key::{JobId, Priority};
+use stemma_store::port_error::PortResult;
 
 use super::{Coordinator, JobTable};
-use crate::blobs::get_json;
 use crate::flow::Flow;
 use crate::jobs::{JobEntry, JobManifest, JobStep, OpenJob};
-use crate::key::{JobId, Priority};
-use crate::port_error::PortResult;
 
 // One slot in this many is only for interactive jobs.
 const INTERACTIVE_SHARE: usize = 8;

@@ -4,10 +4,10 @@
 //! dozens of claims, and one that claims a single document waits for nobody.
 
 use parking_lot::Mutex as StdMutex;
+use stemma_store::port_error::PortResult;
 use tokio::sync::{Mutex, oneshot};
 
 use crate::flow::RunRecord;
-use crate::port_error::PortResult;
 
 // An object of 256 records has some 200 KB.
 const MAX_GROUP: usize = 256;
@@ -81,12 +81,12 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::Value;
+    use stemma_store::key::{JobId, Priority, RunHeader, RunId, RunRef};
+    use stemma_store::port_error::PortError;
     use tokio::task::JoinSet;
 
     use super::*;
     use crate::flow::RunState;
-    use crate::key::{JobId, Priority, RunHeader, RunId, RunRef};
-    use crate::port_error::PortError;
 
     const LATENCY: Duration = Duration::from_millis(25);
 

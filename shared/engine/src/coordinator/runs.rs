@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex as StdMutex;
+use stemma_store::env::Millis;
+use stemma_store::failure::{Failure, FailureRecord};
+use stemma_store::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
+use stemma_store::port_error::PortResult;
 use tokio::sync::Mutex;
 
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
-use crate::env::Millis;
-use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, RunRecord, RunState};
 use crate::heartbeat::{OldestTask, RunProgress};
-use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, store_failure};
-use crate::port_error::PortResult;
 use crate::run::{OpenRun, ReplayStep};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;

@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stemma_store::env::Millis;
+use stemma_store::port_error::PortResult;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Coordinator, MESSAGES_AT_ONCE};
 use crate::consumer::{Disposition, Handler};
-use crate::env::Millis;
 use crate::flow::Flow;
 use crate::heartbeat::{HEARTBEAT_TTL, Heartbeat};
 use crate::ledger::StatusTopic;
-use crate::port_error::PortResult;
 use crate::queue::{FLOW_QUEUES, Message, QueueName};
 
 // How often the heartbeats are read. One that is missing has expired by then.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stemma_store::key::{JobId, RunRef};
+use stemma_store::port_error::PortResult;
 use tokio_util::sync::CancellationToken;
 
 use super::Coordinator;
 use crate::flow::Flow;
 use crate::jobs::JobScan;
-use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::message_auth::check_run;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortResult;
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // How often the due-time index is read.

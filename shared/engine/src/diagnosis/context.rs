@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use futures::future::{join3, try_join, try_join_all};
 use serde::de::DeserializeOwned;
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::{JobId, Priority, RunHeader, RunId};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::servers::{ServerTrouble, reported_troubles};
 use crate::dead_letter::{self, DeadLetter};
-use crate::env::{Env, Millis};
 use crate::heartbeat::{HEARTBEAT_INTERVAL, Heartbeat, JobProgress};
-use crate::jobs::JobManifest;
-use crate::jobs::{self, JobControl, JobReport};
-use crate::key::{JobId, Priority, RunHeader, RunId};
+use crate::jobs::{self, JobControl, JobManifest, JobReport};
 use crate::ledger::{self, OpenTask, StatusRecord, StatusTopic};
 use crate::message::RunOutcome;
-use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
 use crate::queue::{Depth, Lane, QueueName};
 

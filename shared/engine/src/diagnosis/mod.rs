@@ -8,6 +8,7 @@ mod servers;
 mod tests;
 
 use serde::Serialize;
+use stemma_store::env::Millis;
 
 pub use context::{
     DiagnosisContext, JobFacts, RunFacts, gather_context, gather_context_at_once, job_facts,
@@ -15,8 +16,6 @@ pub use context::{
 };
 pub use rules::diagnose;
 pub use servers::{Server, ServerTrouble};
-
-use crate::env::Millis;
 
 /// Why a job or run is not done, or that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_store::env::Millis;
+use stemma_store::port_error::PortError;
+use stemma_store::port_monitor::{PortTrouble, TroubleKind};
 
-use crate::env::Millis;
 use crate::heartbeat::Heartbeat;
-use crate::port_error::PortError;
-use crate::port_monitor::{PortTrouble, TroubleKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{JobId, Priority, RunId, TaskKey};
+use stemma_store::port_monitor::{PortTrouble, TroubleKind};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::dead_letter::DeadLetter;
-use crate::env::{Env, Millis};
-use crate::failure::FailureRecord;
 use crate::heartbeat::{
     HEARTBEAT_INTERVAL, Heartbeat, HeartbeatExtras, HeartbeatReporter, JobProgress, LaneStatus,
     ModelStatus, StageStatus, TaskStatus, send_heartbeats,
 };
 use crate::jobs::{CancelReason, Cancelled, EntryCounts, JobControl, JobWait, PauseReason, Paused};
-use crate::key::{JobId, Priority, RunId, TaskKey};
 use crate::ledger::{OpenTask, Retry};
 use crate::message::RunOutcome;
-use crate::port_monitor::{PortTrouble, TroubleKind};
 use crate::ports::Ports;
 use crate::queue::{Depth, Lane, QueueName};
 

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
+use stemma_store::env::Millis;
+use stemma_store::port_error::PortResult;
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use super::TaskExecutor;
-use crate::env::Millis;
 use crate::ledger::{DeliveryKind, Lease, Ledger, RENEWAL_GRACE, Retry};
 use crate::message::TaskMessage;
-use crate::port_error::PortResult;
 use crate::stage::Work;
 
 // How long a lease is valid without a renewal.

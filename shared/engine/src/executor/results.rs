@@ -5,13 +5,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
+use stemma_store::artifact::Artifact;
+use stemma_store::env::Millis;
+use stemma_store::port_error::PortResult;
 
 use super::TaskExecutor;
-use crate::artifact::Artifact;
-use crate::env::Millis;
 use crate::ledger::Ledger;
 use crate::message::TaskMessage;
-use crate::port_error::PortResult;
 use crate::stage::Work;
 
 // How long the ledger keeps a result that is not stored yet: longer than most outages of a store.

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, Priority, RunId, TaskKey};
+use stemma_store::port_monitor::PortTrouble;
 
-use crate::env::Millis;
 use crate::jobs::JobWait;
-use crate::key::{JobId, Lane, Priority, RunId, TaskKey};
-use crate::port_monitor::PortTrouble;
+use crate::queue::Lane;
 
 pub(crate) use reporter::{AttemptOutcome, RunningTask};
 pub use reporter::{HeartbeatReporter, send_heartbeats};

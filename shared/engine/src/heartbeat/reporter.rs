@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::{Priority, RunId, TaskKey};
+use stemma_store::port_error::{PortError, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     HEARTBEAT_INTERVAL, HEARTBEAT_TTL, Heartbeat, HeartbeatExtras, LaneStatus, MAX_LISTED_TASKS,
     OldestTask, StageStatus, TaskStatus,
 };
-use crate::env::{Env, Millis};
-use crate::key::{Priority, RunId, TaskKey};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
-use crate::port_error::{PortError, PortResult};
 use crate::queue::{Lane, QueueName};
 
 // Width of a slot of the one-minute window.
@@ -315,8 +315,9 @@ async fn post_heartbeat(
 mod tests {
     use std::time::Duration;
 
+    use stemma_store::key::RunRef;
+
     use super::*;
-    use crate::key::RunRef;
     use crate::ledger::MemoryLedger;
 
     fn task(n: u32) -> TaskMessage {

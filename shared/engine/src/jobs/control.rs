@@ -2,15 +2,15 @@
 //! Coordinators poll them; a notification only makes that faster.
 
 use serde::{Deserialize, Serialize};
+use stemma_store::blobs::{Blobs, get_json, list_all, put_json};
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::{JobId, Priority};
+use stemma_store::port_error::PortResult;
 
 use super::JobEndReason;
 use super::manifest::JobBudget;
-use crate::blobs::{Blobs, get_json, list_all, put_json};
-use crate::env::{Env, Millis};
-use crate::key::{JobId, Priority};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortResult;
 use crate::ports::Ports;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

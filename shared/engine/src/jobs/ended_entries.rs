@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use stemma_store::blobs::{Blobs, get_json, list_all};
+use stemma_store::env::Millis;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::JobId;
+use stemma_store::port_error::PortResult;
 
 use super::{EntryCounts, JobEndReason, JobManifest, JobReport};
-use crate::blobs::{Blobs, get_json, list_all};
-use crate::env::Millis;
-use crate::failure::FailureRecord;
-use crate::key::JobId;
 use crate::message::RunOutcome;
-use crate::port_error::PortResult;
 
 // Failures listed in a report; the counts are complete.
 const MAX_FAILURES: usize = 1_000;

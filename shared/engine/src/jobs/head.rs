@@ -6,15 +6,15 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::JobId;
+use stemma_store::port_error::PortResult;
 
 use super::ended_entries::{EndedEntries, cursor_prefix};
 use super::{
     CHUNK_ENTRIES, Cancelled, EntryCounts, JobEndReason, JobManifest, JobReport, JobWaits,
 };
-use crate::blobs::{Blobs, list_all};
-use crate::env::{Env, Millis};
-use crate::key::JobId;
-use crate::port_error::PortResult;
 
 // A cursor repeats up to a thousand failures. One for each tenth that ended since keeps all cursors of a job within a small
 // multiple of the last, and a new coordinator reads a tenth of the results again at most.
@@ -171,9 +171,10 @@ impl JobHead {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::key::Priority;
+
     use super::*;
     use crate::jobs::JobOptions;
-    use crate::key::Priority;
     use crate::message::RunOutcome;
 
     fn manifest(entries: u64) -> JobManifest {

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::env::Millis;
-use crate::key::{JobId, Priority};
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, Priority};
 
 /// One entry of a job; the input is opaque to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,13 +26,13 @@ mod waits;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use stemma_store::blobs::{Blobs, get_json};
+use stemma_store::env::Millis;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::JobId;
+use stemma_store::port_error::PortResult;
 
-use crate::blobs::{Blobs, get_json};
-use crate::env::Millis;
-use crate::failure::FailureRecord;
-use crate::key::JobId;
 use crate::message::RunOutcome;
-use crate::port_error::PortResult;
 
 pub use budget::{
     BudgetOwner, BudgetRegistry, CallReservation, SpendAmount, SpendLog, SpendMeasure,

@@ -1,6 +1,12 @@
 //! An open job, held by the coordinator that owns it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stemma_store::RetryingBlobs;
+use stemma_store::blobs::get_json;
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{JobId, RunHeader, RunId};
+use stemma_store::port_error::PortResult;
 
 use super::ended_entries::{EndedEntries, load_last};
 use super::head::{JobHead, PartResult, ended_parts, part_entries};
@@ -8,14 +14,8 @@ use super::{
     CHUNK_ENTRIES, Cancelled, EntryCounts, JobEndReason, JobReport, JobWaits, chunk_key, manifest,
     part_key, report,
 };
-use crate::blobs::get_json;
-use crate::env::{Env, Millis};
-use crate::failure::FailureRecord;
 use crate::jobs::{JobEntry, JobManifest};
-use crate::key::{JobId, RunHeader, RunId};
 use crate::message::RunOutcome;
-use crate::port_error::PortResult;
-use crate::ports::RetryingBlobs;
 
 // Its size grows with the number of open runs, not with the number of entries.
 pub(crate) struct OpenJob {
@@ -320,11 +320,11 @@ pub(crate) enum LoadedJob {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::blobs::Blobs;
+    use stemma_store::key::Priority;
+
     use super::*;
-    use crate::blobs::Blobs;
-    use crate::jobs::CancelReason;
-    use crate::jobs::JobOptions;
-    use crate::key::Priority;
+    use crate::jobs::{CancelReason, JobOptions};
     use crate::ports::Ports;
 
     async fn open_job(entries: u64) -> (Env, Ports, OpenJob) {

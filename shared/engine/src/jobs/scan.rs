@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::key::JobId;
+use stemma_store::port_error::PortResult;
 
 use super::{list, report};
-use crate::blobs::Blobs;
-use crate::env::Millis;
-use crate::key::JobId;
-use crate::port_error::PortResult;
 
 const PAGE: usize = 1_000;
 const CONCURRENT_READS: usize = 16;
@@ -23,7 +23,7 @@ const CLOCK_SKEW_MS: Millis = 3_600_000;
 /// Notes that a job has its report.
 ///
 /// # Errors
-/// [`crate::PortError`] when the store is unavailable; the scan reads the job instead, and notes it then.
+/// [`stemma_store::PortError`] when the store is unavailable; the scan reads the job instead, and notes it then.
 pub(crate) async fn mark_ended(blobs: &dyn Blobs, job: &JobId) -> PortResult<()> {
     let marker = format!("{MARKERS}{job}");
     blobs.put(&marker, Bytes::new()).await.map(drop)
@@ -52,7 +52,7 @@ impl JobScan {
     /// Lists the next thousand jobs, and reads open ones again: a thousand at most.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the store is unavailable; the next step repeats this one.
+    /// [`stemma_store::PortError`] when the store is unavailable; the next step repeats this one.
     pub(crate) async fn step(&mut self, blobs: &dyn Blobs) -> PortResult<ScanStep> {
         let page = list(blobs, self.listed.as_ref(), PAGE).await?;
         let more = page.len() == PAGE;
@@ -189,7 +189,7 @@ impl NewestJobs {
     /// The next older jobs, newest first; `None` after the oldest. A page may be empty.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_page(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Vec<JobId>>> {
         let Some(window_ms) = self.window_ms else {
             return Ok(None);
@@ -216,8 +216,9 @@ impl NewestJobs {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::blobs::{MemoryBlobs, put_json};
+
     use super::*;
-    use crate::blobs::{MemoryBlobs, put_json};
     use crate::jobs::{EntryCounts, JobEndReason, JobReport, manifest_key, report_key};
 
     fn id(n: u64) -> JobId {

@@ -4,17 +4,18 @@
 //! attempt that counts. A repeated submission is therefore one job, even if the second listing found other documents.
 
 use serde_json::json;
+use stemma_store::RetryingBlobs;
+use stemma_store::blobs::{Blobs, get_json, put_json};
+use stemma_store::env::Env;
+use stemma_store::key::JobId;
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::{CHUNK_ENTRIES, JobEndReason, load_control, manifest, manifest_key, report};
-use crate::blobs::{Blobs, get_json, put_json};
-use crate::env::Env;
 use crate::jobs::{JobEntry, JobManifest};
-use crate::key::JobId;
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::{PortError, PortResult};
-use crate::ports::{Ports, RetryingBlobs};
+use crate::ports::Ports;
 
 /// Result of [`JobWriter::start`].
 pub enum JobStart {
@@ -58,7 +59,7 @@ impl JobWriter {
     /// is one job. If another submission has its id, the job gets another one.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a port is unavailable; start again.
+    /// [`stemma_store::PortError`] when a port is unavailable; start again.
     pub async fn start(env: &Env, ports: &Ports, draft: JobManifest) -> PortResult<JobStart> {
         let mut draft = draft;
         if let Some(existing) = manifest(&ports.blobs, &draft.job).await? {
@@ -83,7 +84,7 @@ impl JobWriter {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the store is unavailable; start again with the same id.
+    /// [`stemma_store::PortError`] when the store is unavailable; start again with the same id.
     pub async fn push(&mut self, blobs: &RetryingBlobs, entry: JobEntry) -> PortResult<()> {
         self.manifest.entries += 1;
         self.pending.push(entry);
@@ -101,7 +102,7 @@ impl JobWriter {
     /// Submits the job. Returns the manifest that counts, which is that of another attempt if that one was first.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a port is unavailable; start again with the same id.
+    /// [`stemma_store::PortError`] when a port is unavailable; start again with the same id.
     pub async fn finish(mut self, env: &Env, ports: &Ports) -> PortResult<JobManifest> {
         let blobs = &ports.blobs;
         self.write_chunk(blobs).await?;
@@ -170,7 +171,7 @@ async fn name_taken(
 /// Submits a job from a slice of entries. Submitting the same draft twice is one job.
 ///
 /// # Errors
-/// [`crate::PortError`] when a port is unavailable; submit again with the same id.
+/// [`stemma_store::PortError`] when a port is unavailable; submit again with the same id.
 pub async fn submit(
     env: &Env,
     ports: &Ports,
@@ -199,7 +200,7 @@ async fn announce(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
 /// name is therefore one job, however often it is submitted.
 ///
 /// # Errors
-/// [`crate::PortError`] when the store is unavailable, or the name is not valid in a key (see [`crate::blobs::Blobs`]).
+/// [`stemma_store::PortError`] when the store is unavailable, or the name is not valid in a key (see [`stemma_store::blobs::Blobs`]).
 pub async fn job_for_name(
     blobs: &RetryingBlobs,
     collection: &str,
@@ -234,15 +235,14 @@ pub fn name_key(collection: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::JobOptions;
-    use crate::jobs::entries;
+    use crate::jobs::{JobOptions, entries};
 
     fn draft() -> JobManifest {
         JobManifest {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: crate::key::Priority::Bulk,
+            class: stemma_store::key::Priority::Bulk,
             entries: 0,
             submitted_ms: 0,
             terms: JobOptions::default(),

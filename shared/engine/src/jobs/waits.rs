@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::env::Millis;
-use crate::port_error::PortError;
+use stemma_store::env::Millis;
+use stemma_store::port_error::PortError;
 
 // How long a job is left alone after a failed call. The call itself was repeated for about three seconds.
 const RETRY_AFTER_MS: Millis = 5_000;

@@ -6,14 +6,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, RunId, TaskKey};
+use stemma_store::port_error::PortResult;
 
 use super::{
     DeliveryKind, FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
     RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
-use crate::env::Millis;
-use crate::key::{JobId, Lane, RunId, TaskKey};
-use crate::port_error::PortResult;
+use crate::queue::Lane;
 
 /// Shared short-term state of one process.
 #[derive(Default)]

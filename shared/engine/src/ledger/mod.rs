@@ -12,13 +12,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use stemma_store::env::Millis;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{JobId, RunId, RunRef, TaskKey};
+use stemma_store::port_error::PortResult;
 
 pub use memory::MemoryLedger;
 
-use crate::env::Millis;
-use crate::failure::FailureRecord;
-use crate::key::{JobId, Lane, RunId, RunRef, TaskKey};
-use crate::port_error::PortResult;
+use crate::queue::Lane;
 
 /// How long a living holder may take to renew its lease once the ledger answers again, or has lost everything.
 /// Two renewals: a busy machine may be late with one.
@@ -40,7 +41,7 @@ pub const FAR_FUTURE: Duration = Duration::from_secs(1_500);
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// The outcome as JSON, at most [`crate::artifact::MAX_OUTCOME_BYTES`]; its artifact exists.
+    /// The outcome as JSON, at most [`stemma_store::artifact::MAX_OUTCOME_BYTES`]; its artifact exists.
     Done(Bytes),
     /// The task failed permanently in this run.
     Failed(FailureRecord),
@@ -171,7 +172,7 @@ pub struct StatusRecord {
 /// Asks whether the ledger accepts writes: a Redis that is full answers, and refuses them.
 ///
 /// # Errors
-/// [`crate::PortError`] when it does not accept them, or does not answer.
+/// [`stemma_store::PortError`] when it does not accept them, or does not answer.
 pub async fn check_writable(ledger: &dyn Ledger) -> PortResult<()> {
     let expired = StatusRecord {
         name: "probe".into(),
@@ -200,14 +201,14 @@ pub trait Ledger: Send + Sync {
     /// Records the result of a task; a second record of the same task is ignored.
     ///
     /// # Errors
-    /// [`crate::PortError`]; it may be recorded all the same.
+    /// [`stemma_store::PortError`]; it may be recorded all the same.
     async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome) -> PortResult<()>;
 
     /// Records that `run` requests these tasks, published at `now_ms` and not to be published again before `due_ms`.
     /// Returns the keys that were not requested before, in the order given.
     ///
     /// # Errors
-    /// [`crate::PortError`]; they may be recorded all the same.
+    /// [`stemma_store::PortError`]; they may be recorded all the same.
     async fn request_tasks(
         &self,
         run: &RunId,
@@ -266,7 +267,7 @@ pub trait Ledger: Send + Sync {
     /// counted so far.
     ///
     /// # Errors
-    /// [`crate::PortError`]; the lease then expires.
+    /// [`stemma_store::PortError`]; the lease then expires.
     async fn release(
         &self,
         run: &RunId,

@@ -1,8 +1,9 @@
 //! The generic cell rate algorithm (GCRA, ITU-T I.371 Annex A): one theoretical arrival time per meter instead of a
 //! window of timestamps. This file computes the increments of a request, in milliseconds, for every adapter.
 
+use stemma_store::key::Priority;
+
 use super::{Quota, RequestCost};
-use crate::key::Priority;
 
 const MINUTE_MS: f64 = 60_000.0;
 

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use stemma_store::env::Millis;
+use stemma_store::key::Priority;
+use stemma_store::port_error::PortResult;
 
 use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{
@@ -13,9 +16,6 @@ use super::{
     AccountReservation, Limiter, Permit, Quota, REPORT_TTL_MS, ReportedLimits, RequestCost,
     Reservation, SETTLED_MS,
 };
-use crate::env::Millis;
-use crate::key::Priority;
-use crate::port_error::PortResult;
 
 #[derive(Default)]
 pub struct MemoryLimiter {

@@ -10,12 +10,11 @@ mod memory;
 pub mod redis;
 
 use async_trait::async_trait;
+use stemma_store::env::Millis;
+use stemma_store::key::Priority;
+use stemma_store::port_error::PortResult;
 
 pub use memory::MemoryLimiter;
-
-use crate::env::Millis;
-use crate::key::Priority;
-use crate::port_error::PortResult;
 
 /// Limits of a bucket (a model at a provider).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +130,7 @@ pub trait Limiter: Send + Sync {
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the limiter is unavailable; the estimate stands.
+    /// [`stemma_store::PortError`] when the limiter is unavailable; the estimate stands.
     async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32)
     -> PortResult<()>;
 
@@ -157,7 +156,7 @@ pub trait Limiter: Send + Sync {
     /// for longer than that may grant the amount again in the two seconds after its return, before the settlement arrives.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.
+    /// [`stemma_store::PortError`] when the limiter is unavailable; it may be reserved all the same.
     async fn reserve(
         &self,
         account: &str,
@@ -170,7 +169,7 @@ pub trait Limiter: Send + Sync {
     /// ten minutes charges once. Where the account is lost, the amount is kept and added when the account is opened again.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the limiter is unavailable; the reservation stands until its time is over.
+    /// [`stemma_store::PortError`] when the limiter is unavailable; the reservation stands until its time is over.
     async fn settle_reservation(
         &self,
         account: &str,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use stemma_store::port_error::{PortError, PortResult};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use super::{
     DELIVERY_LIMIT, DeadReason, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName,
     Receipt, RetryDelay, Subscription,
 };
-use crate::port_error::{PortError, PortResult};
 
 /// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]

@@ -13,15 +13,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use stemma_store::env::Millis;
+use stemma_store::key::{Priority, RunId};
+use stemma_store::port_error::PortResult;
 
 pub use memory::MemoryQueue;
 pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
-
-pub use crate::key::Lane;
-
-use crate::env::Millis;
-use crate::key::{Priority, RunId};
-use crate::port_error::PortResult;
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so this is not a retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -31,6 +29,34 @@ pub const FLOW_QUEUES: u8 = 32;
 
 /// Maximum size of a message body in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4096;
+
+/// The resource a task needs most; workers subscribe by lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// CPU: extraction, structure.
+    Cpu,
+    /// Text recognition of pages that are pictures.
+    Ocr,
+    /// An LLM call under the shared limits.
+    Llm,
+    /// Writing trees.
+    Publish,
+}
+
+impl Lane {
+    /// In the order in which a document passes them.
+    pub const ALL: [Lane; 4] = [Lane::Cpu, Lane::Ocr, Lane::Llm, Lane::Publish];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Lane::Cpu => "cpu",
+            Lane::Ocr => "ocr",
+            Lane::Llm => "llm",
+            Lane::Publish => "publish",
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueName {
@@ -232,13 +258,13 @@ pub trait Receipt: Send + Sync {
     /// Acknowledges: the message is never delivered again.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the broker did not receive it; the message will be redelivered.
+    /// [`stemma_store::PortError`] when the broker did not receive it; the message will be redelivered.
     async fn ack(self: Box<Self>) -> PortResult<()>;
 
     /// Returns the message to the queue, for any consumer.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the broker did not receive it; the message will be redelivered all the same.
+    /// [`stemma_store::PortError`] when the broker did not receive it; the message will be redelivered all the same.
     async fn requeue(self: Box<Self>) -> PortResult<()>;
 }
 
@@ -248,7 +274,7 @@ pub trait Subscription: Send {
     /// Waits for the next message. Cancel-safe.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the connection is lost; subscribe again.
+    /// [`stemma_store::PortError`] when the connection is lost; subscribe again.
     async fn next(&mut self) -> PortResult<Delivery>;
 }
 
@@ -281,7 +307,7 @@ pub trait Queue: Send + Sync {
     /// Publishes messages; returns once the broker has confirmed all of them.
     ///
     /// # Errors
-    /// [`crate::PortError`] when any was not confirmed; some may have been published all the same.
+    /// [`stemma_store::PortError`] when any was not confirmed; some may have been published all the same.
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()>;
 
     /// Publishes a message to a queue after `delay`.
@@ -303,7 +329,7 @@ pub trait Queue: Send + Sync {
     /// on its delivery: the same information is in the blobs.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the broker did not accept it.
+    /// [`stemma_store::PortError`] when the broker did not accept it.
     async fn announce(&self, topic: &str, event: Message) -> PortResult<()>;
 
     /// The fill level of a queue.

@@ -5,11 +5,11 @@ use aws_sdk_s3::primitives::DateTime;
 use aws_sdk_s3::types::{EncodingType, Object};
 use bytes::Bytes;
 use futures::stream::{self, Stream, TryStreamExt};
+use stemma_store::env::{Env, Millis};
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::port_retry::with_retry;
 
 use super::{S3, S3Error, S3Operation, check_bucket};
-use crate::env::{Env, Millis};
-use crate::port_error::{PortError, PortResult};
-use crate::port_retry::with_retry;
 
 /// Reads and lists objects of any bucket that the credentials can access.
 #[derive(Clone)]

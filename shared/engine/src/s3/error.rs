@@ -6,7 +6,7 @@ use std::error::Error;
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
-use crate::port_error::{PortError, PortErrorKind};
+use stemma_store::port_error::{PortError, PortErrorKind};
 
 // Maximum length of a client library's message, in characters.
 const MAX_ERROR_CHARS: usize = 300;

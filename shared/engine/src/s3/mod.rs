@@ -1,8 +1,9 @@
-//! The S3 connection, shared by [`crate::blobs::S3Blobs`] and [`BucketReader`].
+//! The S3 connection, shared by [`S3Blobs`] and [`BucketReader`].
 //!
-//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_retry::with_retry`]). Multipart
+//! Every call has a timeout and no retry; callers of the port retry ([`stemma_store::port_retry::with_retry`]). Multipart
 //! uploads and `If-Match` are not supported, and no environment variable is read while a key is configured.
 
+mod blobs;
 mod bucket_reader;
 mod error;
 mod http_client;
@@ -21,14 +22,14 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::{Client, Config};
 use bytes::{Bytes, BytesMut};
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::secret::Secret;
 
+pub use blobs::S3Blobs;
 pub use bucket_reader::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
 pub(crate) use error::{S3Error, S3Operation};
 pub use http_client::http_client;
 pub use object_lookup::{ObjectLookup, RetryingLookup};
-
-use crate::port_error::{PortError, PortResult};
-use crate::secret::Secret;
 
 // Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use stemma_store::env::Env;
+use stemma_store::port_error::PortResult;
+use stemma_store::port_retry::with_retry;
 
 use super::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
-use crate::env::Env;
-use crate::port_error::PortResult;
-use crate::port_retry::with_retry;
 
 /// Looks up objects.
 #[async_trait]
@@ -16,7 +16,7 @@ pub trait ObjectLookup: Send + Sync {
     /// Metadata of an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the server is unavailable or refuses.
+    /// [`stemma_store::PortError`] when the server is unavailable or refuses.
     async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>>;
 
     /// The objects whose keys start with `prefix`, in byte order of keys.

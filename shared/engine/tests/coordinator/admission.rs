@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{self, PauseReason};
-use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::StatusTopic;
 use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage, SlowCalls};
+use stemma_store::blobs::Blobs;
+use stemma_store::key::{JobId, Priority};
 
 use crate::cluster::ProbeCluster;
 

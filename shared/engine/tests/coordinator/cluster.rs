@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::artifact;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, get_json};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
-use stemma_engine::failure::Failure;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, JobOptions};
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::key::{
-    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, failure_key, run_failure_key,
-};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
-use stemma_engine::{Env, PortResult, Ports, settings};
+use stemma_engine::{Ports, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan};
+use stemma_store::blobs::{Blobs, MemoryBlobs, get_json};
+use stemma_store::failure::Failure;
+use stemma_store::key::{
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, failure_key, run_failure_key,
+};
+use stemma_store::{Env, PortResult, artifact};
 use tokio_util::sync::CancellationToken;
 
 /// Work with one stage per document, which behaves as its name says.

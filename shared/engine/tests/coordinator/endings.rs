@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
-use stemma_engine::Retrying;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::dead_letter::{self, ReplayOutcome};
-use stemma_engine::failure::FailureRecord;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs;
-use stemma_engine::key::{Priority, RunId, run_failure_key};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
 use stemma_engine_testing::fault::{FaultPlan, PortFault};
+use stemma_store::Retrying;
+use stemma_store::blobs::Blobs;
+use stemma_store::failure::FailureRecord;
+use stemma_store::key::{Priority, RunId, run_failure_key};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ProbeCluster;

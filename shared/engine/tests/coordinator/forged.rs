@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::dead_letter::{self, DeadLetter};
-use stemma_engine::jobs;
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
 use stemma_engine::queue::{Message, Queue, QueueName};
-use stemma_engine::{MessageKeys, Ports, Secret, settings};
+use stemma_engine::{MessageKeys, Ports, jobs, settings};
 use stemma_engine_testing::fault::FaultPlan;
+use stemma_store::Secret;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::key::{JobId, Priority, RunHeader, RunId, RunRef};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 

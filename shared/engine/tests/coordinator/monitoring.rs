@@ -13,8 +13,8 @@ use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::lane_metrics::observe_lanes;
 use stemma_engine::ledger::{BATCH_CODE, DeliveryKind, Lease, Ledger, Retry};
 use stemma_engine::queue::{Lane, Message, QueueName};
-use stemma_engine::{Priority, RunId};
 use stemma_engine_testing::fault::FaultPlan;
+use stemma_store::{Priority, RunId};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ProbeCluster;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{self, CancelReason};
-use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::StatusTopic;
 use stemma_engine_testing::fault::FaultPlan;
+use stemma_store::key::{JobId, Priority};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ProbeCluster;

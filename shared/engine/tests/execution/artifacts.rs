@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine_testing::fault::{FaultPlan, Outage};
+use stemma_store::blobs::Blobs;
 
 use crate::cluster::Cluster;
 

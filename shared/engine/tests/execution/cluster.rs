@@ -7,25 +7,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_engine::artifact;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
-use stemma_engine::env::Millis;
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::key::{
-    JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key,
-    run_failure_key,
-};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
-use stemma_engine::{Env, Failure, PortResult, Ports, settings};
+use stemma_engine::{Ports, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan};
+use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::env::Millis;
+use stemma_store::key::{
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key,
+    run_failure_key,
+};
+use stemma_store::{Env, Failure, PortResult, artifact};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

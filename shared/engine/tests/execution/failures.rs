@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::key::{Priority, failures_prefix};
 use stemma_engine::ledger::{DeliveryKind, Lease};
 use stemma_engine::message::TaskMessage;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
 use stemma_engine_testing::fault::{FaultPlan, Outage};
+use stemma_store::key::{Priority, failures_prefix};
 
 use crate::cluster::Cluster;
 

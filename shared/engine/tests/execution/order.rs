@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stemma_engine::jobs::{self, PauseReason};
-use stemma_engine::key::Priority;
 use stemma_engine::queue::{Depth, Lane, QueueName};
 use stemma_engine_testing::fault::FaultPlan;
+use stemma_store::key::Priority;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;

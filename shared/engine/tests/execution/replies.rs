@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use stemma_engine::blobs::Blobs;
 use stemma_engine::dead_letter::{self, DeadLetter};
-use stemma_engine::key::{RunId, RunRef, TaskKey};
 use stemma_engine_testing::fault::{FaultPlan, Outage};
+use stemma_store::blobs::Blobs;
+use stemma_store::key::{RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;

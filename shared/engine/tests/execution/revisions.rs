@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stemma_engine::consumer::{Disposition, Handler};
-use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::key::{Priority, RunId, RunRef, TaskKey};
 use stemma_engine::message::TaskMessage;
 use stemma_engine::queue::{Message, RetryDelay};
 use stemma_engine_testing::fault::FaultPlan;
+use stemma_store::env::Millis;
+use stemma_store::key::{Priority, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;

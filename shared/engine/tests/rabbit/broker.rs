@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
 use lapin::{Connection, ConnectionProperties};
-use stemma_engine::Env;
 use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, RetryDelay};
 use stemma_engine_testing::processes::{members_of_group, wait_until_stopped};
+use stemma_store::Env;
 
 /// A prefix that no other run or test uses.
 pub fn fresh_prefix() -> String {

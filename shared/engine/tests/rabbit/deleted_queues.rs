@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lapin::options::QueueDeleteOptions;
 use lapin::{Connection, ConnectionProperties};
-use stemma_engine::Priority;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, Subscription};
+use stemma_store::Priority;
 
 use crate::broker::{connect, fresh_prefix, queues, remove};
 use crate::connection_loss::{HandledCounts, LANE, consume, publish_until_confirmed};

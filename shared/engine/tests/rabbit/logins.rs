@@ -8,9 +8,8 @@ use lapin::options::{
 };
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Connection, ConnectionProperties, ExchangeKind};
-use stemma_engine::Env;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RetryDelay};
-use stemma_engine::{PortErrorKind, Priority};
+use stemma_store::{Env, PortErrorKind, Priority};
 
 use crate::broker::{Services, connect, settings};
 use crate::with_own_server;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
-use stemma_engine::Env;
 use stemma_engine::queue::{Depth, Message, Queue, QueueName, RabbitQueue, RetryDelay};
+use stemma_store::Env;
 
 use crate::broker::{connect, fresh_prefix, queues, remove, settings};
 use crate::connection_loss::{LANE, publish_until_confirmed};

@@ -6,22 +6,23 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
-use stemma_engine::failure::Failure;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
-use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::ledger::{Ledger, ScheduledItem};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
-use stemma_engine::{Env, PortResult, Ports, Retrying, settings};
+use stemma_engine::{Ports, settings};
+use stemma_store::blobs::Blobs;
+use stemma_store::failure::Failure;
+use stemma_store::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
+use stemma_store::{Env, PortResult, Retrying};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::PrivateRedis;

@@ -8,8 +8,8 @@ use stemma_engine::ledger::{
     DeliveryKind, Lease, Ledger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
-use stemma_engine::{JobId, RunId, TaskKey};
 use stemma_engine_testing::ledger_conformance::{LedgerUnderTest, conformance};
+use stemma_store::{JobId, RunId, TaskKey};
 
 use crate::server::SharedRedis;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{AccountReservation, Limiter, Permit, Quota, RequestCost, Reservation};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Env, Priority};
 use stemma_engine_testing::limit_conformance::conformance;
+use stemma_store::{Env, Priority};
 
 use crate::server::{PATIENCE, SharedRedis};
 

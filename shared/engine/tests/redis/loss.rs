@@ -8,7 +8,7 @@ use stemma_engine::ledger::{DeliveryKind, Ledger, ScheduledItem};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Env, JobId, PortError, PortResult, Priority, RunId};
+use stemma_store::{Env, JobId, PortError, PortResult, Priority, RunId};
 
 use crate::ledger::{done, key, task_spec};
 use crate::server::{PrivateRedis, StallingProxy};

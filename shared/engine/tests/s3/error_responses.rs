@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use stemma_engine::blobs::{Blobs, PutOutcome, S3Blobs};
-use stemma_engine::s3::{BucketReader, ObjectRequest, S3, S3Credentials, S3Settings};
-use stemma_engine::{PortError, Secret};
+use stemma_engine::s3::{BucketReader, ObjectRequest, S3, S3Blobs, S3Credentials, S3Settings};
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::{PortError, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use stemma_engine::blobs::{Blobs, PutOutcome, S3Blobs};
 use stemma_engine::s3::{
-    BucketReader, FetchOutcome, ObjectMeta, ObjectRequest, S3, S3Credentials, S3Settings,
+    BucketReader, FetchOutcome, ObjectMeta, ObjectRequest, S3, S3Blobs, S3Credentials, S3Settings,
 };
-use stemma_engine::{Env, Secret};
 use stemma_engine_testing::blobs_conformance;
 use stemma_engine_testing::servers::server_from_env;
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::{Env, Secret};
 
 /// The server, and a name that no other run uses.
 struct S3TestServer {

@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 use super::{
     BatchDialect, BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus,

@@ -10,7 +10,7 @@ mod store;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 use crate::capabilities::ProviderCapabilities;
 use crate::error_body::ErrorBody;

@@ -14,11 +14,10 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::ports::RetryingBlobs;
-use stemma_engine::{JobId, PortError, PortResult, RunRef, TaskKey};
+use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortError, PortResult, RetryingBlobs, RunRef, TaskKey};
 
 use super::BatchResult;
 use crate::request::{FinishReason, LlmReply, TokenUsage};
@@ -211,7 +210,7 @@ impl BatchStore {
     /// The stored result of a request.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store cannot be read.
+    /// [`stemma_store::PortError`] when the store cannot be read.
     pub async fn reply(&self, item: &str) -> PortResult<Option<StoredReply>> {
         self.get_or_remove(self.reply_key(item)).await
     }
@@ -219,7 +218,7 @@ impl BatchStore {
     /// Adds a request, once. It is asked after this returns.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store cannot be written.
+    /// [`stemma_store::PortError`] when the store cannot be written.
     pub async fn add(&self, item: &BatchItem) -> PortResult<()> {
         // The mark first: a request in a collection without a mark would never be seen.
         put_json(&self.blobs, &self.mark, &()).await?;

@@ -12,10 +12,10 @@ mod test_records;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::{JobId, PortResult, RunId, TaskKey};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortResult, RunId, TaskKey};
 
 pub use spend::job_spend;
 pub use sums::{CallSum, MIN_RECORD_DAYS, count_day, days_to_sum, read_sums, sum_day};

@@ -3,8 +3,8 @@
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
 
 use super::{CONCURRENT_READS, PAGE_SIZE};
 

@@ -1,10 +1,10 @@
 //! What a job has spent, from the names of its call records.
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::{SpendAmount, SpendMeasure};
-use stemma_engine::{JobId, PortResult};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortResult};
 
 use super::pages::for_each_page;
 use super::sums::{CallSum, CallSums, first_record_minute, record_digest};
@@ -14,7 +14,7 @@ use super::{CONCURRENT_READS, CallRecord};
 /// many jobs, or without a price that is asked for) are read, and `price` says what they and sums of old records cost.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] when the store is unavailable.
+/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn job_spend(
     blobs: &dyn Blobs,
     collection: &str,
@@ -154,8 +154,8 @@ mod tests {
 
     use async_trait::async_trait;
     use bytes::Bytes;
-    use stemma_engine::Env;
-    use stemma_engine::blobs::{MemoryBlobs, PutOutcome, put_json};
+    use stemma_store::Env;
+    use stemma_store::blobs::{MemoryBlobs, PutOutcome, put_json};
 
     use super::super::sums::sum_day;
     use super::super::test_records::{COST, record};

@@ -14,10 +14,10 @@ use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::{JobId, PortResult, RunId};
+use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortResult, RunId};
 
 use super::{CONCURRENT_READS, CallRecord, PAGE_SIZE};
 use crate::prices::Prices;
@@ -197,7 +197,7 @@ pub(super) fn first_record_minute(now_ms: Millis) -> u64 {
 /// The days, oldest first, whose records are older than `record_days`.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] when the store is unavailable.
+/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn days_to_sum(
     blobs: &dyn Blobs,
     collection: &str,
@@ -211,7 +211,7 @@ pub async fn days_to_sum(
 /// The number of records of a day.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] when the store is unavailable.
+/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn count_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResult<u64> {
     Ok(list_day(blobs, collection, day).await?.len() as u64)
 }
@@ -246,7 +246,7 @@ async fn record_days(
 /// Sums the records of a day, and deletes them. Interrupted, it is completed by the next call. Returns how many it deleted.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] when the store is unavailable.
+/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn sum_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResult<u64> {
     let prefix = records_prefix(collection);
     let end = format!("{prefix}{:010}", (day + 1) * MINUTES_PER_DAY);
@@ -340,7 +340,7 @@ async fn read_rows(blobs: &dyn Blobs, keys: Vec<String>) -> PortResult<(Vec<Call
 /// of unreadable records.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] when the store is unavailable.
+/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn read_sums(
     blobs: &dyn Blobs,
     collection: &str,
@@ -422,7 +422,7 @@ fn sums_prefix(collection: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::super::test_records::{COST, record};
     use super::*;

@@ -1,8 +1,8 @@
 //! Call records for tests.
 
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::{JobId, RunId, TaskKey};
+use stemma_store::env::Millis;
+use stemma_store::{JobId, RunId, TaskKey};
 
 use super::CallRecord;
 use crate::request::TokenUsage;

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::{ModelBatch, ModelStatus};
 use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
-use stemma_engine::{Env, Failure, Priority};
+use stemma_store::env::Millis;
+use stemma_store::{Env, Failure, Priority};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, field};
 

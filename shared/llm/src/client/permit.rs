@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_engine::env::Millis;
 use stemma_engine::limit::{Limiter, MemoryLimiter, Permit, Quota, ReportedLimits, RequestCost};
-use stemma_engine::{Failure, PortResult, Priority};
+use stemma_store::env::Millis;
+use stemma_store::{Failure, PortResult, Priority};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::permit_queue::{PermitQueue, PermitTicket};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 use tokio::sync::oneshot;
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use stemma_engine::limit::{AccountReservation, Permit, ReportedLimits, RequestCost, Reservation};
-use stemma_engine::{FailureKind, PortError, PortResult};
+use stemma_store::{FailureKind, PortError, PortResult};
 
 use super::*;
 use crate::prices::UnlimitedBudget;

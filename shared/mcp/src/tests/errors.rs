@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stemma_engine::Env;
 use stemma_sample_store as store;
+use stemma_store::Env;
 
 use super::TestClient;
 use crate::Preset;

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use stemma_answers::tree_search::{AnswerModel, LlmClientSettings, VisionModel};
 use stemma_archive::{ApiError, IndexSettings, PageImages, SourceFiles, Vision};
 use stemma_document::{Collection, DocumentVersion};
-use stemma_engine::Env;
-use stemma_engine::blobs::MemoryBlobs;
 use stemma_extract::{ExtractError, ExtractJob, Extractor, Task};
 use stemma_sample_store as store;
+use stemma_store::Env;
+use stemma_store::blobs::MemoryBlobs;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use stemma_engine::Env;
 use stemma_sample_store as store;
+use stemma_store::Env;
 
 use super::{TestClient, text};
 use crate::Preset;

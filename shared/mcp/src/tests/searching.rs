@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_engine::Env;
 use stemma_retrieval::index::folder::IndexFolder;
 use stemma_retrieval::index::schema;
 use stemma_retrieval::index::shard::ShardCount;
 use stemma_sample_store as store;
+use stemma_store::Env;
 
 use super::TestClient;
 use crate::Preset;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stemma_document::{FilingFacts, SourceBody};
-use stemma_engine::Env;
 use stemma_filings::monospaced_page;
 use stemma_sample_store as store;
+use stemma_store::Env;
 
 use super::{TestClient, text};
 use crate::Preset;

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_engine::PortError;
+use stemma_store::PortError;
 
 use super::*;
 

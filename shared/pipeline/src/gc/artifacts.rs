@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use stemma_document::{Collection, DocId, TreeObject, blob_keys};
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::key::run_failure_key;
 use stemma_engine::reached_tasks::reached_tasks;
 use stemma_engine::settings::SettingsCache;
-use stemma_engine::{PortResult, TaskKey};
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::key::run_failure_key;
+use stemma_store::{PortResult, TaskKey};
 
 use super::GarbageObject;
 use super::history::DocumentHistory;

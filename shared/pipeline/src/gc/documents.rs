@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Collection, DocId, PublishedTree, TreeObject, blob_keys};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
 use stemma_engine::settings::SettingsCache;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::Millis;
 
 use super::artifacts::{RetainedVersions, SUPERSEDED_ARTIFACT, find_unused};
 use super::history::{DocumentHistory, Horizon};
@@ -31,7 +31,7 @@ impl DocumentGarbage {
     /// Returns what it deleted.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn remove(
         &self,
         blobs: &dyn Blobs,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::DocId;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, list_all};
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, list_all};
 
 use super::history::{DocumentHistory, Horizon};
 use super::listed_keys::ListedKeys;

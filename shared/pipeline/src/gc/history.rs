@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, ChangeKind, Collection, DocId, blob_keys};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
 
 use super::jobs::OpenJob;
 use super::sorted_records::{RecordSorter, SortedRecords};

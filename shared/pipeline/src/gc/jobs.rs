@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
-use stemma_engine::{JobId, PortResult, jobs};
+use stemma_engine::jobs;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::Millis;
+use stemma_store::{JobId, PortResult};
 
 use super::{GarbageObject, MAX_CONCURRENT_READS, delete_all, is_past_grace};
 
@@ -36,7 +37,7 @@ impl JobGarbage {
     /// report goes last, because the next collection finds by it what an interrupted one left.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable; the next collection deletes the rest.
+    /// [`stemma_store::PortError`] when the store is unavailable; the next collection deletes the rest.
     pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
         for mark in &self.marks {
             blobs.put(mark, "unfinished".into()).await?;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
 
 const PAGE: usize = 1_000;
 

@@ -31,10 +31,10 @@ mod unreadable_tests;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, DocId};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
 use stemma_engine::settings::SettingsCache;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
 
 use crate::FilingFlow;
 use documents::DocumentSearch;
@@ -106,7 +106,7 @@ impl<'a> GarbagePages<'a> {
     /// Ended jobs stay for `job_retention_ms`.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable, or the folder of temporary files is full.
+    /// [`stemma_store::PortError`] when the store is unavailable, or the folder of temporary files is full.
     pub async fn start(
         blobs: &'a dyn Blobs,
         collection: &'a Collection,
@@ -144,7 +144,7 @@ impl<'a> GarbagePages<'a> {
     /// The garbage of the next documents; `None` after the last.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_documents(&mut self) -> PortResult<Option<DocumentPage>> {
         let histories = self.histories.next_page(PAGE_DOCUMENTS)?;
         let Some((last, _)) = histories.last_key_value() else {
@@ -180,7 +180,7 @@ impl<'a> GarbagePages<'a> {
     /// The garbage among the next originals; `None` after the last. What is used was looked up at the start.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_originals(&mut self) -> PortResult<Option<OriginalGarbage>> {
         match &mut self.originals {
             Some(originals) => {
@@ -197,7 +197,7 @@ impl GarbagePages<'_> {
     /// Calls `found` with each object that is garbage; deletes nothing. Returns how many marks are to be written.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn find_all(mut self, mut found: impl FnMut(&GarbageObject)) -> PortResult<usize> {
         while let Some(page) = self.next_documents().await? {
             page.objects().for_each(&mut found);
@@ -216,7 +216,7 @@ impl GarbagePages<'_> {
     /// Removes each page before it looks for the next, and calls `removed` with each object. Returns how many marks it wrote.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable; the next collection removes the rest.
+    /// [`stemma_store::PortError`] when the store is unavailable; the next collection removes the rest.
     pub async fn remove_all(
         mut self,
         mut removed: impl FnMut(&GarbageObject),
@@ -251,7 +251,7 @@ impl GarbagePages<'_> {
 /// Deletes objects, many at once.
 ///
 /// # Errors
-/// [`stemma_engine::PortError`] of the first deletion that failed.
+/// [`stemma_store::PortError`] of the first deletion that failed.
 pub async fn delete_all(
     blobs: &dyn Blobs,
     objects: impl IntoIterator<Item = &GarbageObject>,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
-use stemma_engine::{PortError, PortResult};
+use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_store::{PortError, PortResult};
 
 pub(super) struct ObservedBlobs {
     inner: Arc<MemoryBlobs>,

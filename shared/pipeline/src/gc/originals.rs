@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
-use stemma_engine::blobs::{Blobs, list_after, list_all};
-use stemma_engine::env::Millis;
-use stemma_engine::{PortError, PortResult, jobs};
+use stemma_engine::jobs;
+use stemma_store::blobs::{Blobs, list_after, list_all};
+use stemma_store::env::Millis;
+use stemma_store::{PortError, PortResult};
 
 use super::jobs::OpenJob;
 use super::listed_keys::ListedKeys;
@@ -40,7 +41,7 @@ impl OriginalGarbage {
     /// Writes the marks and deletes the objects. After an interruption the next collection does the rest.
     ///
     /// # Errors
-    /// [`stemma_engine::PortError`] when the store is unavailable.
+    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
         for mark in &self.marks {
             blobs.put(mark, "unused".into()).await?;

@@ -4,9 +4,9 @@
 //! A record of a week ago is too old: too much has become superfluous since, and all documents are looked at again.
 
 use stemma_document::{Collection, DocId};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::env::Millis;
 
 use super::is_past_grace;
 

@@ -8,9 +8,9 @@ use serde_json::json;
 use stemma_document::{
     ChangeKind, CompanionFile, Digest, DocumentVersion, Origin, TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{MemoryBlobs, PutOutcome, list_all};
 use stemma_engine::jobs::JobEntry;
-use stemma_engine::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
+use stemma_store::blobs::{MemoryBlobs, PutOutcome, list_all};
+use stemma_store::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
 
 use super::observed_blobs::ObservedBlobs;
 use super::tests::{GcFixture, NOW, find_garbage};

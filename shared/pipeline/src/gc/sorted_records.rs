@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 
-use stemma_engine::{PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 // Memory of the buffer, whatever the number of records. The files of ten million documents are merged with 64 KB each.
 const BUFFER_BYTES: usize = 32 << 20;

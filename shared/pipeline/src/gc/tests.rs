@@ -7,9 +7,9 @@ use stemma_document::{
     CatalogEntry, CorrectionRef, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree,
     SectionTree, TreeObject, VerifiedOutline,
 };
-use stemma_engine::blobs::{MemoryBlobs, list_all};
 use stemma_engine::jobs::{EntryCounts, JobEndReason, JobManifest, JobOptions, JobReport};
-use stemma_engine::{JobId, Priority};
+use stemma_store::blobs::{MemoryBlobs, list_all};
+use stemma_store::{JobId, Priority};
 
 use super::observed_blobs::ObservedBlobs;
 use super::*;

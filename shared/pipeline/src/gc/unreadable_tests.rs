@@ -1,7 +1,7 @@
 //! Tests of jobs that cannot be read: they and what they may need stay, and nothing else does.
 
 use serde_json::json;
-use stemma_engine::JobId;
+use stemma_store::JobId;
 
 use super::tests::{GcFixture, NOW};
 use super::*;

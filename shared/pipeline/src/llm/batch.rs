@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
-use stemma_engine::{Env, Failure, Priority, RunId};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::complete_structured;
 use stemma_llm::tokens;
 use stemma_llm::untrusted::delimit;
+use stemma_store::{Env, Failure, Priority, RunId};
 use tokio::sync::oneshot;
 
 use super::call_log::TaskCallLog;
@@ -394,10 +394,11 @@ mod tests {
     use async_trait::async_trait;
     use bytes::Bytes;
     use stemma_document::DocumentVersion;
-    use stemma_engine::{Ports, RunRef, TaskKey};
+    use stemma_engine::Ports;
     use stemma_extract::{ExtractError, ExtractJob, Extractor};
     use stemma_llm::client::ModelClientSettings;
     use stemma_llm::request::{FinishReason, Llm, LlmError, LlmReply, TokenUsage};
+    use stemma_store::{RunRef, TaskKey};
 
     use super::*;
     use crate::WorkerDeps;

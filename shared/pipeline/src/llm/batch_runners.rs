@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use stemma_engine::Ports;
 use stemma_engine::jobs::{BudgetOwner, CallReservation, PauseReason, SpendAmount};
-use stemma_engine::{Env, Failure, JobId, Ports, RunRef};
 use stemma_llm::batch::{BatchPayer, BatchRunner, BatchSettings};
 use stemma_llm::prices::CallBudget;
+use stemma_store::{Env, Failure, JobId, RunRef};
 use tokio_util::sync::CancellationToken;
 
 use super::call_log::TaskCallLog;

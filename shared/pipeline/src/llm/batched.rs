@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use stemma_engine::ledger::BATCH_CODE;
-use stemma_engine::{Failure, Priority};
 use stemma_llm::batch::{BatchItem, BatchStore, StoredResult, item_id};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::{LlmReply, LlmRequest};
+use stemma_store::{Failure, Priority};
 
 use super::call_log::collection_of;
 use crate::FilingTask;

@@ -7,19 +7,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use stemma_engine::artifact;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{
     BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog, SpendMeasure,
 };
-use stemma_engine::{Env, Failure, PortResult, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ReplyStats};
 use stemma_llm::prices::{CallBudget, Prices};
 use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{Env, Failure, PortResult, RunRef, TaskKey, artifact};
 
 use crate::{FilingTask, WorkerDeps};
 
@@ -252,8 +252,8 @@ impl CallLog for TaskCallLog {
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::RunId;
-    use stemma_engine::artifact::Artifact;
+    use stemma_store::RunId;
+    use stemma_store::artifact::Artifact;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stemma_document::Digest;
 use stemma_engine::stage::TaskContext;
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::{LlmRequest, OutputSchema};
 use stemma_llm::structured::complete_from;
 use stemma_llm::untrusted::DATA_ONLY;
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::batched::batched_reply;
 use super::call_log::TaskCallLog;

@@ -2,9 +2,9 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Digest, Page, Section};
-use stemma_engine::{Failure, TaskKey};
 use stemma_llm::tokens;
 use stemma_reading::sentences::{is_abbreviation, sentence_ranges};
+use stemma_store::{Failure, TaskKey};
 
 use crate::FilingTask;
 

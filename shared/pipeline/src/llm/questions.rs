@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Page, PageNo};
-use stemma_engine::TaskKey;
 use stemma_llm::untrusted::delimit;
 use stemma_outline::structure::ReadingWindow;
+use stemma_store::TaskKey;
 
 use super::prompt_text::page_text;
 use super::section_answers::ReplyResult;

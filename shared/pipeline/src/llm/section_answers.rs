@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, ModelAnswers};
-use stemma_engine::TaskKey;
+use stemma_store::TaskKey;
 
 use super::usage::StageUsage;
 

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Section, SectionTree, Source, text};
-use stemma_engine::TaskKey;
 use stemma_llm::tokens;
+use stemma_store::TaskKey;
 
 use super::prompt_text::{InputDigest, PROMPT_OVERHEAD_TOKENS, stretches, title_digest};
 use super::section_answers::{ReplyResult, SummaryRef};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, ModelAnswers, SectionTree, Source};
-use stemma_engine::TaskKey;
+use stemma_store::TaskKey;
 
 use super::summaries::{SectionPlan, SummaryTree, plan_summaries};
 use crate::settings::RunSettings;

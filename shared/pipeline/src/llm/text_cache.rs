@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use stemma_document::{
     Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, SourceBody, TextLines, text,
 };
-use stemma_engine::{Failure, TaskKey};
 use stemma_extract::{CodecError, EncodedSource, PAGES_PER_CHUNK};
 use stemma_outline::structure::ReadingWindow;
+use stemma_store::{Failure, TaskKey};
 use tokio::sync::OnceCell;
 
 use super::summary_plan::DraftBlob;

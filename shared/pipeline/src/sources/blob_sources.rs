@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocumentVersion, blob_keys};
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
-use stemma_engine::{Failure, PortError, PortResult, RetryingBlobs};
+use stemma_store::blobs::{Blobs, PutOutcome, list_all};
+use stemma_store::{Failure, PortError, PortResult, RetryingBlobs};
 
 /// Stores the documents of one submission. Garbage collection removes an original a week after it marked it as unused, so
 /// that a submission must not rely on an object with a mark: its bytes are stored under the other key. The marks are read
@@ -93,8 +93,8 @@ pub(super) async fn read_stored(
 mod tests {
     use std::sync::Arc;
 
-    use stemma_engine::Env;
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::Env;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::super::tests::version;
     use super::*;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 #[cfg(unix)]
 use rustix::fs::OFlags;
 use stemma_document::{DocumentVersion, Origin};
-use stemma_engine::Failure;
+use stemma_store::Failure;
 
 use super::{SourceStore, percent_decode, percent_encode};
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{CompanionFile, Digest, DocumentVersion, Origin, blob_keys};
 use stemma_engine::s3::S3Settings;
-use stemma_engine::{Failure, FailureKind, FailureRecord};
+use stemma_store::{Failure, FailureKind, FailureRecord};
 
 pub use blob_sources::SourceWriter;
 pub use local::{LocalFiles, file_path, file_uri, open_regular};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{DocumentVersion, Origin};
 use stemma_engine::s3::{BucketReader, FetchOutcome, ObjectRequest, S3, S3Settings};
-use stemma_engine::{Failure, PortError, PortErrorKind, PortResult};
+use stemma_store::{Failure, PortError, PortErrorKind, PortResult};
 use tokio::sync::OnceCell;
 
 use super::denials::Denials;
@@ -112,7 +112,7 @@ pub fn parse_object_uri(uri: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::FailureKind;
+    use stemma_store::FailureKind;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use stemma_document::{
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, tree_settings};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};

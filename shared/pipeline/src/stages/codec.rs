@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stemma_document::Source;
-use stemma_engine::Failure;
 use stemma_extract::EncodedSource;
+use stemma_store::Failure;
 
 use crate::settings::RunSettings;
 

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, SectionTree, blob_keys};
-use stemma_engine::blobs::Blobs;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use stemma_outline::correction::{self, Correction};
 use stemma_outline::{finish_tree, structure};
+use stemma_store::blobs::Blobs;
+use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 use stemma_llm::untrusted::delimit;
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use crate::llm::{
     DescriptionTask, InputDigest, LlmQuestion, MAX_PARTS, StageUsage, SummaryRef, check_digest,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::Outline;
 use super::codec::{decode_source, parse_json, source_error, to_json, tree_settings};

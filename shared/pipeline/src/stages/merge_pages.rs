@@ -10,8 +10,8 @@ use stemma_document::{
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
 use stemma_extract::encode_source;
+use stemma_store::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, to_json};
 use super::paginate::{PaginateOutcome, count_tokens};

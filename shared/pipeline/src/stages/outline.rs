@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, source_error, to_json};
 use super::{REVISIONS, ocr_revisions};

@@ -12,9 +12,9 @@ use stemma_document::{
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob, Task};
 use stemma_llm::tokens::TokenCounter;
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::cover_tags::cover_tags;
 use super::extracted;

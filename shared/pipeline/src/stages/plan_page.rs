@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use crate::llm::PlanPage;
 use crate::settings::RunSettings;

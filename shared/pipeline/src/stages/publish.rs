@@ -7,10 +7,11 @@ use stemma_document::{
     CatalogEntry, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
     TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, PutOutcome, get_json, put_json};
+use stemma_engine::Ports;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
-use stemma_engine::{Env, Failure, PortError, PortResult, Ports, TaskKey, TaskKeyBuilder};
+use stemma_store::blobs::{Blobs, PutOutcome, get_json, put_json};
+use stemma_store::{Env, Failure, PortError, PortResult, TaskKey, TaskKeyBuilder};
 
 use crate::changes::write_change;
 use crate::settings::RunSettings;
@@ -177,7 +178,7 @@ mod tests {
     use std::time::Duration;
 
     use stemma_document::{Change, DocumentVersion, Extent, Method, Origin, VerifiedOutline};
-    use stemma_engine::blobs::{MemoryBlobs, list_all};
+    use stemma_store::blobs::{MemoryBlobs, list_all};
 
     use super::*;
 

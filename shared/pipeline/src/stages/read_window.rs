@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stemma_document::Digest;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use crate::llm::{
     LlmQuestion, WindowHeading, WindowRef, WindowReply, check_digest, check_size, window_prompt,

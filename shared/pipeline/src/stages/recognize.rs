@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, DocumentVersion, Extent, PageNo, Recognition, Source, figures};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{
     EncodedSource, ExtractJob, ModelFile, PackageManager, RecognizeRequest, Task, tesseract_advice,
 };
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::paginate::{PaginateOutcome, extract_failure};
 use crate::settings::{OcrMode, RunSettings};

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use stemma_document::Digest;
-use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::key::failures_prefix;
 use stemma_engine::stage::Stage;
-use stemma_engine::{Failure, FailureRecord, TaskKey};
+use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::key::failures_prefix;
+use stemma_store::{Failure, FailureRecord, TaskKey};
 
 use super::{Describe, ReadWindow, Summarize};
 use crate::llm::{

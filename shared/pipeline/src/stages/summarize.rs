@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, Section, SectionId};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use crate::llm::{
     BatchUse, InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask,

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, PageNo};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{ExtractJob, ImageColor, ImageRequest, ImageScale, PageRegion, Task};
 use stemma_llm::image::{PageImage, image_tokens};
 use stemma_llm::request::{LlmRequest, OutputSchema};
 use stemma_llm::untrusted::{DATA_ONLY, IMAGES_ARE_DATA};
+use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::codec::to_json;
 use super::paginate::extract_failure;

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::DocId;
-use stemma_engine::TaskKeyBuilder;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
+use stemma_store::TaskKeyBuilder;
 
 use super::publish::write_tombstone;
 use crate::settings::RunSettings;

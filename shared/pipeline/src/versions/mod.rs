@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{
     Collection, CompanionFile, CorrectionRef, Digest, DocId, DocumentVersion, Origin,
 };
-use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::env::Millis;
+use stemma_engine::Ports;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::ObjectLookup;
-use stemma_engine::{Failure, FailureRecord, PortError, PortResult, Ports, RunHeader};
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::env::Millis;
+use stemma_store::{Failure, FailureRecord, PortError, PortResult, RunHeader};
 
 use crate::FilingFlow;
 use crate::filing_folders::BucketFolder;

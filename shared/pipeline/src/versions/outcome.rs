@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::key::run_failure_key;
+use stemma_engine::Ports;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{
-    Failure, PortError, PortResult, Ports, RunHeader, TaskKey, TaskKeyBuilder, artifact,
-};
+use stemma_store::blobs::Blobs;
+use stemma_store::key::run_failure_key;
+use stemma_store::{Failure, PortError, PortResult, RunHeader, TaskKey, TaskKeyBuilder, artifact};
 
 use super::run_id;
 

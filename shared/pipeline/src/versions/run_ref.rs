@@ -1,7 +1,7 @@
 //! Where a run is: header and artifacts follow from its id, which names document and version, and its collection.
 
 use stemma_document::{Collection, DocId, blob_keys};
-use stemma_engine::{Failure, RunId, RunRef};
+use stemma_store::{Failure, RunId, RunRef};
 
 /// The id of the run of a version.
 pub fn run_id(doc: DocId, seq: u64) -> RunId {

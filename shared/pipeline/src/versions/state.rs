@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, CorrectionRef, DocId, blob_keys};
-use stemma_engine::blobs::{Blobs, PutOutcome, list_after, put_json};
-use stemma_engine::{PortResult, Ports, RunHeader};
+use stemma_engine::Ports;
+use stemma_store::blobs::{Blobs, PutOutcome, list_after, put_json};
+use stemma_store::{PortResult, RunHeader};
 
 use super::outcome::document_version;
 

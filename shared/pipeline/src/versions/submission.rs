@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CompanionFile, CorrectionRef, Digest, DocumentVersion, Origin};
-use stemma_engine::RunHeader;
-use stemma_engine::env::Millis;
 use stemma_engine::s3::ObjectMeta;
+use stemma_store::RunHeader;
+use stemma_store::env::Millis;
 
 use crate::filing_folders::PlannedObject;
 use crate::sources::object_uri;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use stemma_document::Digest;
-use stemma_engine::blobs::put_json;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::key::run_failure_key;
 use stemma_engine::s3::ObjectMeta;
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, JobId, Priority};
+use stemma_store::blobs::put_json;
+use stemma_store::key::run_failure_key;
+use stemma_store::{Env, JobId, Priority};
 
 use super::*;
 use crate::filing_folders::PlannedObject;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 use stemma_document::{Digest, Section, SectionId, SectionTree, SourceBody, text};
-use stemma_engine::RunId;
 use stemma_llm::prices::CallBudget;
 use stemma_llm::tokens;
+use stemma_store::RunId;
 
 use super::vector_index::SectionVector;
 use super::{EmbeddingError, SemanticRouter, knn, run_cpu, truncate_to_tokens};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_document::{Collection, Digest, blob_keys};
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
-use stemma_engine::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{EMBED_STAGE, ModelClient, ReplyStats};
 use stemma_llm::embeddings::{Embedder, MAX_TEXT_TOKENS, MAX_TOKENS, TextBatch, batches};
 use stemma_llm::prices::{CallBudget, UnlimitedBudget};
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 
 use super::EmbeddingError;
 use crate::usage::{CallStore, CallUsage};

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use stemma_document::{Collection, Digest, DocId, SectionId};
-use stemma_engine::PortError;
+use stemma_store::PortError;
 
 use super::EmbeddingError;
 use super::knn;

@@ -25,9 +25,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::DocId;
-use stemma_engine::work::compute;
-use stemma_engine::{Env, Failure, PortError, PortResult, RunId};
 use stemma_llm::tokens;
+use stemma_store::work::compute;
+use stemma_store::{Env, Failure, PortError, PortResult, RunId};
 
 use crate::cache::Cache;
 use crate::usage::CallUsage;

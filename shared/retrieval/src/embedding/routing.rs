@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use stemma_document::DocId;
-use stemma_engine::RunId;
+use stemma_store::RunId;
 
 use super::vector_index::Neighbor;
 use super::{DocumentScores, EmbeddingError, SemanticRouter};

@@ -3,8 +3,8 @@
 //! Builders are elected by claims, one for each shard (`claim.rs`), so that several builders share the work. A claim only saves work: if two builders work on the same number, one
 //! of them creates the manifest, and the other continues from it.
 
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 
 use super::shard_index::{OnProgress, ShardIndex, SyncReport};
 use super::snapshot::SnapshotUpload;

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
-use stemma_engine::env::Millis;
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, PutOutcome, list_all};
+use stemma_store::env::Millis;
 
 use super::IndexError;
 
@@ -104,7 +104,7 @@ fn parse_numbers(key: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
 

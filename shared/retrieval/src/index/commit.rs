@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_document::DocId;
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 use tantivy::Searcher;
 
 use super::IndexError;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stemma_document::Collection;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
+use stemma_store::PortResult;
+use stemma_store::blobs::Blobs;
 use tokio::sync::{Notify, watch};
 
 use super::IndexError;
@@ -192,7 +192,7 @@ impl LocalIndex {
     /// commit is not that of the last update.
     ///
     /// # Errors
-    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
+    /// [`PortError`](stemma_store::PortError) if the catalog cannot be read.
     pub fn missing_documents(
         &self,
         commit: &IndexCommit,

@@ -55,7 +55,7 @@ mod word_splitter;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stemma_engine::PortError;
+use stemma_store::PortError;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 

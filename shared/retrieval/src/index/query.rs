@@ -5,7 +5,7 @@ mod named;
 
 use std::time::Instant;
 
-use stemma_engine::PortError;
+use stemma_store::PortError;
 use tantivy::collector::Count;
 use tantivy::query::{Query as IndexQuery, TermQuery};
 use tantivy::schema::{Field as IndexField, IndexRecordOption};

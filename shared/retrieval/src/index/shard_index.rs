@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stemma_document::DocId;
-use stemma_engine::PortResult;
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::env::Millis;
 
 use super::commit::{MissingDocuments, ShardCommit};
 use super::doc_mapper::DocMapper;

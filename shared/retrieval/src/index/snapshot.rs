@@ -20,8 +20,8 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, blob_keys};
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
-use stemma_engine::env::Millis;
+use stemma_store::blobs::{Blobs, PutOutcome, list_all};
+use stemma_store::env::Millis;
 
 use super::folder::{IndexGeneration, META_FILE};
 use super::shard::{ShardCount, ShardId};

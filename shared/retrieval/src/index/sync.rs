@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use stemma_document::{CatalogEntry, DocId};
-use stemma_engine::PortResult;
+use stemma_store::PortResult;
 use tantivy::indexer::LogMergePolicy;
 
 use super::commit::CommitPayload;
@@ -50,7 +50,7 @@ impl CatalogDiff {
     /// Compares the indexed versions with `docs` of a catalog, which are all that the index should have.
     ///
     /// # Errors
-    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
+    /// [`PortError`](stemma_store::PortError) if the catalog cannot be read.
     pub fn between(
         versions: &IndexedVersions,
         catalog: &Catalog,

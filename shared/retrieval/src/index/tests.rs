@@ -12,8 +12,8 @@ use stemma_document::{
     CatalogEntry, Change, ChangeKind, Collection, Extent, Method, SectionTree, VerifiedOutline,
     blob_keys,
 };
-use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
-use stemma_engine::{Env, PortError, PortResult};
+use stemma_store::blobs::{Blobs, MemoryBlobs, list_all};
+use stemma_store::{Env, PortError, PortResult};
 use tantivy::collector::Count;
 use tantivy::query::TermQuery;
 use tantivy::schema::{FAST, IndexRecordOption, STRING, Schema, TEXT};

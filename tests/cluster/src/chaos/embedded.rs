@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::Collection;
-use stemma_engine::blobs::FolderBlobs;
 use stemma_sim::{Behavior, Provider};
+use stemma_store::blobs::FolderBlobs;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 

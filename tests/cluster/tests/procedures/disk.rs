@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use stemma_cluster::{ServiceFleet, binary};
 use stemma_document::Collection;
-use stemma_engine::blobs::FolderBlobs;
+use stemma_store::blobs::FolderBlobs;
 
 use crate::deployment::{JOB_TIMEOUT, filings, is_requested};
 

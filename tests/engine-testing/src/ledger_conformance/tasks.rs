@@ -45,7 +45,7 @@ pub(super) async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
     assert!(nothing.entries.is_empty() && nothing.epoch == first.epoch);
     let large = TaskOutcome::Done(Bytes::from(format!(
         "\"{}\"",
-        "x".repeat(stemma_engine::artifact::MAX_OUTCOME_BYTES - 2)
+        "x".repeat(stemma_store::artifact::MAX_OUTCOME_BYTES - 2)
     )));
     ledger
         .record(&run(), &key(2), large.clone())

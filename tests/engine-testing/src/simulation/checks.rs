@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use stemma_engine::env::Millis;
+use stemma_store::env::Millis;
 
 use super::scenario::{FAULTS_UNTIL_MS, LONG_PAUSE_MS};
 use super::{SimulationResult, SimulationScenario, simulate};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use stemma_engine::env::Millis;
 use stemma_engine::flow::{JobEntry, JobManifest};
-use stemma_engine::key::{JobId, Priority};
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, Priority};
 
 use crate::fault::{FaultPlan, FaultRates, Outage};
 

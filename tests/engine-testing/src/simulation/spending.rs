@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_engine::artifact;
-use stemma_engine::blobs::{Blobs, list_all, put_json};
-use stemma_engine::env::{Env, Millis};
-use stemma_engine::failure::Failure;
 use stemma_engine::jobs::{
     self, BudgetOwner, BudgetRegistry, CallReservation, JobBudget, JobManifest, PauseReason,
     SpendAmount, SpendLog, SpendMeasure,
 };
-use stemma_engine::key::JobId;
-use stemma_engine::port_error::PortResult;
 use stemma_engine::ports::Ports;
 use stemma_engine::stage::TaskContext;
+use stemma_store::artifact;
+use stemma_store::blobs::{Blobs, list_all, put_json};
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::Failure;
+use stemma_store::key::JobId;
+use stemma_store::port_error::PortResult;
 
 use super::SimulatedWork;
 

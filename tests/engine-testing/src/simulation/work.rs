@@ -9,20 +9,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use stemma_engine::artifact;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
-use stemma_engine::env::Millis;
-use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
-use stemma_engine::key::{
-    RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
-};
 use stemma_engine::message::RunOutcome;
-use stemma_engine::port_error::{PortError, PortResult};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::Lane;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
+use stemma_store::artifact;
+use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_store::env::Millis;
+use stemma_store::failure::{Failure, FailureRecord};
+use stemma_store::key::{
+    RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
+};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::spending::{CallPayer, SharedSpending};
 use crate::fault::Stall;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stemma_document::Section;
-use stemma_engine::blobs::MemoryBlobs;
 use stemma_filings::generate;
 use stemma_pipeline::{OnModelFailure, StructureMode};
 use stemma_pipeline_tests::simulate;
+use stemma_store::blobs::MemoryBlobs;
 
 use crate::echo::DeterministicEcho;
 use crate::run::{VersionRun, run, settings, spec, summaries_that_read, versions};

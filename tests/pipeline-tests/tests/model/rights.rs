@@ -9,13 +9,11 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{Collection, Digest, DocumentVersion, PublishedTree, TreeObject};
-use stemma_engine::blobs::{Blobs, MemoryBlobs, get_json, list_all};
+use stemma_engine::Ports;
 use stemma_engine::dead_letter::{self, DeadLetter};
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::{self, CancelReason, JobBudget, PauseReason};
-use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
-use stemma_engine::{Env, Failure, JobId, PortResult, Ports, Priority, RunRef};
 use stemma_filings::generate;
 use stemma_llm::batch::{
     BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch,
@@ -28,6 +26,9 @@ use stemma_pipeline::gc::GarbagePages;
 use stemma_pipeline::sources::{SourceStore, SourceWriter};
 use stemma_pipeline::{OnModelFailure, StructureMode, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
+use stemma_store::blobs::{Blobs, MemoryBlobs, get_json, list_all};
+use stemma_store::port_layer::{Layered, PortLayer};
+use stemma_store::{Env, Failure, JobId, PortResult, Priority, RunRef};
 
 use crate::echo::DeterministicEcho;
 use crate::run::{settings, spec};
@@ -374,7 +375,7 @@ async fn replay_dead_letters(fleet: &Fleet) {
     let (scope, _) = header.split_once("/versions/").unwrap();
     let of_a_run = DeadLetter {
         run: Some(RunRef {
-            run: stemma_engine::RunId("a-run".into()),
+            run: stemma_store::RunId("a-run".into()),
             header: header.clone(),
             scope: scope.into(),
         }),

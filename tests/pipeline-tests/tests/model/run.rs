@@ -6,11 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{Collection, PublishedTree, Section, SectionSpan, TreeObject};
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, Ports, Priority};
 use stemma_filings::{Filing, FilingKind, Spec};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
@@ -18,6 +17,8 @@ use stemma_pipeline::{ModelSettings, OnModelFailure, RunSettings, StructureMode,
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, comparable_results, report, simulate, submission,
 };
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, Priority};
 
 use crate::echo::DeterministicEcho;
 

@@ -13,17 +13,18 @@ use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, Gap, PageOrigin, Recognition, Source, SourceBody, TreeObject, WordReading, figures,
 };
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::{self, JobBudget, PauseReason};
 use stemma_engine::queue::Lane;
-use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_extract::{ExtractError, ExtractJob, Extractor, Task, encode_source, extract};
 use stemma_filings::{FilingKind, Spec, generate};
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings, WorkerDeps};
 use stemma_pipeline_tests::{Services, SingleDocument, report, simulate, submission};
+use stemma_store::blobs::MemoryBlobs;
+use stemma_store::{Env, JobId, Priority};
 
 // The page of which text recognition is unsure: one that has numbers.
 const UNSURE: u32 = 3;

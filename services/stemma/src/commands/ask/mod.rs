@@ -10,7 +10,7 @@ use stemma_answers::{
 };
 use stemma_archive::AnswererFactory;
 use stemma_archive::{AnswerRequest, AnswerService, Archive};
-use stemma_engine::Env;
+use stemma_store::Env;
 
 use crate::commands::open::index_archive;
 use crate::context::Context;

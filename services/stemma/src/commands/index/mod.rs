@@ -15,15 +15,15 @@ use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::port_monitor::PortMonitor;
-use stemma_engine::{Env, PortResult};
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::shard::ShardId;
 use stemma_retrieval::index::shard_index::ShardIndex;
 use stemma_retrieval::index::snapshot::SnapshotUpload;
+use stemma_store::blobs::Blobs;
+use stemma_store::port_monitor::PortMonitor;
+use stemma_store::{Env, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::open::sync_index;

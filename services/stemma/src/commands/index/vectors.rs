@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stemma_archive::Archive;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
 use stemma_llm::prices::{CallBudget, UnlimitedBudget};
 use stemma_retrieval::embedding::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};
 use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedReport};
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 
 use crate::context::Context;
 use crate::cost::{BudgetArgs, money_from_nanos};

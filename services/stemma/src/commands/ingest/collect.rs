@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use stemma_archive::Archive;
 use stemma_document::{Collection, Digest};
-use stemma_engine::{FailureRecord, PortResult, RetryingBlobs};
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{SourceWriter, file_path, file_uri};
+use stemma_store::{FailureRecord, PortResult, RetryingBlobs};
 
 use crate::discover::{DiscoverError, DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;

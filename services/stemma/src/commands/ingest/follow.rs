@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use stemma_boot::store::WritableStore;
-use stemma_engine::JobId;
 use stemma_engine::coordinator::CoordinatorEvent;
 use stemma_engine::flow::MaxFailed;
 use stemma_engine::jobs::{self, JobControl, JobEndReason, PauseReason, load_control};
+use stemma_store::JobId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stemma_archive::CollectionCache;
 use stemma_catalog::catalog::Catalog;
-use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
 use stemma_retrieval::index::local_index::SyncReport;
+use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 use tokio::sync::watch;
 
 use crate::context::Context;

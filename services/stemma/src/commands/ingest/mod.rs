@@ -16,9 +16,9 @@ use clap::Args;
 use stemma_archive::Archive;
 use stemma_boot::shutdown;
 use stemma_coordinator::SubmitRequest;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::{Env, Priority};
+use stemma_store::blobs::Blobs;
+use stemma_store::{Env, Priority};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 

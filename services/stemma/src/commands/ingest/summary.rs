@@ -6,10 +6,10 @@ use stemma_catalog::facets::quality_value;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
 };
-use stemma_engine::JobId;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::RunOutcome;
+use stemma_store::JobId;
+use stemma_store::blobs::Blobs;
 
 use super::collect::{FailedDocument, IngestBatch};
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! `stemma dead-letters`: messages that could not be processed.
 
-use stemma_engine::Env;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
+use stemma_store::Env;
 
 use stemma_operations::Operations;
 use stemma_operations::text::ago;

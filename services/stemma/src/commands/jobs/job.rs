@@ -1,7 +1,7 @@
 //! `stemma job`: pauses or resumes a job, or changes its priority.
 
-use stemma_engine::{JobId, Priority};
 use stemma_operations::{ControlRequest, Operations};
+use stemma_store::{JobId, Priority};
 
 use super::open_operations;
 use crate::context::Context;

@@ -1,8 +1,8 @@
 //! Opens what commands on jobs need: the cluster if one is configured, and the store alone otherwise.
 
 use stemma_boot::backends::Cluster;
-use stemma_engine::Env;
 use stemma_operations::{Operations, StoreWriter};
+use stemma_store::Env;
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use stemma_coordinator::SubmitRequest;
-use stemma_engine::Priority;
 use stemma_operations::FailureFilter;
 use stemma_pipeline::Submission;
+use stemma_store::Priority;
 
 use super::open_operations;
 use super::runner::JobRunner;

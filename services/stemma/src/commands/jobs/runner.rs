@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use stemma_boot::shutdown;
 use stemma_boot::store::WritableStore;
+use stemma_engine::Ports;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{Env, Ports};
 use stemma_operations::{JobStatus, Operations};
+use stemma_store::Env;
 use tokio_util::sync::CancellationToken;
 
 use super::follow::{FollowDisplay, exit, follow, print_end};

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use futures::future::join;
 use serde::Serialize;
-use stemma_engine::blobs::Blobs;
+use stemma_engine::dead_letter;
 use stemma_engine::diagnosis::{DiagnosisContext, Server, ServerTrouble};
-use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::{Heartbeat, JobProgress, ModelBatch};
 use stemma_engine::jobs::{EntryCounts, NewestJobs};
-use stemma_engine::port_monitor::TroubleKind;
-use stemma_engine::{JobId, PortError, PortResult, Priority, dead_letter};
 use stemma_operations::text::{ago, duration, rate};
 use stemma_operations::{
     ClusterStatus, JobStatus, LaneSummary, ModelSummary, Operations, ProcessStatus, StageWork,
     StoreWriter,
 };
+use stemma_store::blobs::Blobs;
+use stemma_store::env::Millis;
+use stemma_store::port_monitor::TroubleKind;
+use stemma_store::{JobId, PortError, PortResult, Priority};
 
 use super::observe_operations;
 use crate::context::Context;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use stemma_coordinator::reindex::Reindex;
 use stemma_coordinator::run_reindex;
+use stemma_engine::Ports;
 use stemma_engine::lane_metrics::observe_lanes;
 use stemma_engine::s3::{BucketReader, S3};
-use stemma_engine::{Env, Ports};
+use stemma_store::Env;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;

@@ -10,9 +10,10 @@ use stemma_boot::connections::ConnectionLimits;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
+use stemma_engine::Ports;
 use stemma_engine::heartbeat::{HeartbeatReporter, send_heartbeats};
-use stemma_engine::{Env, PortResult, Ports};
 use stemma_pipeline::ModelClient;
+use stemma_store::{Env, PortResult};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

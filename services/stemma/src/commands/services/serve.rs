@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use stemma_archive::ApiError;
 use stemma_coordinator::SubmitRequest;
 use stemma_document::{Collection, Digest, DocId};
+use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_operations::RetryCandidate;
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
+use stemma_store::{Env, JobId, Priority};
 
 use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;

@@ -7,8 +7,9 @@ mod run;
 mod server;
 mod task;
 
+use stemma_store::env::Millis;
+
 use super::{Cause, Diagnosis, DiagnosisContext};
-use crate::env::Millis;
 use job::{controlled_job, ended_job, unopened_job};
 use provider::{last_minute_usage, models};
 use run::{ended_run, unfinished_run};

@@ -1,7 +1,8 @@
 //! Providers of models that block or delay calls.
 
+use stemma_store::env::Millis;
+
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext};
-use crate::env::Millis;
 use crate::heartbeat::{Heartbeat, ModelStatus};
 use crate::ledger::OpenTask;
 

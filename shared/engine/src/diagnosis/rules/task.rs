@@ -1,11 +1,12 @@
 //! Why an open task is not done.
 
+use stemma_store::env::Millis;
+
 use super::provider::{blocked_provider, slow_provider};
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, RunFacts};
-use crate::env::Millis;
 use crate::heartbeat::{Heartbeat, LaneStatus, ModelBatch};
-use crate::key::Lane;
 use crate::ledger::OpenTask;
+use crate::queue::Lane;
 
 // A message that nobody took from an empty lane for this long was lost.
 const LOST_AFTER_MS: Millis = 5_000;

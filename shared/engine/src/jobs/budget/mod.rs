@@ -19,18 +19,18 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use stemma_store::env::{Env, Millis};
+use stemma_store::failure::Failure;
+use stemma_store::key::{JobId, RunHeader, RunId, RunRef};
+use stemma_store::port_error::PortResult;
+use stemma_store::port_retry::{with_long_retry, with_retry};
 
 use super::control::{JobControl, PauseReason, PauseResult, load_control, pause_once};
 use super::manifest;
 use super::manifest::JobBudget;
-use crate::env::{Env, Millis};
-use crate::failure::Failure;
 use crate::jobs::JobManifest;
-use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Ledger;
 use crate::limit::{AccountReservation, Reservation};
-use crate::port_error::PortResult;
-use crate::port_retry::{with_long_retry, with_retry};
 use crate::ports::Ports;
 
 // How long the cached owners of a run and controls of a job are used. Each process reads the control of each job in use this
@@ -105,7 +105,7 @@ pub trait SpendLog: Send + Sync {
     /// Total spending of a job so far. The cost may be `None` where only tokens are asked for.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the log cannot be read.
+    /// [`stemma_store::PortError`] when the log cannot be read.
     async fn total_spend(
         &self,
         job: &JobManifest,

@@ -1,9 +1,9 @@
 //! Tests of budgets.
 
+use stemma_store::key::Priority;
+
 use super::*;
-use crate::jobs::JobOptions;
-use crate::jobs::{JobStart, JobWriter, resume, set_budget};
-use crate::key::Priority;
+use crate::jobs::{JobOptions, JobStart, JobWriter, resume, set_budget};
 use crate::limit::MemoryLimiter;
 
 /// A spend log with a fixed total.

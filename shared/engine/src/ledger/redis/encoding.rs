@@ -4,10 +4,11 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use stemma_store::env::Millis;
+use stemma_store::key::TaskKey;
 
-use crate::env::Millis;
-use crate::key::{Lane, TaskKey};
 use crate::ledger::{Lease, OpenTask, Retry, TaskOutcome};
+use crate::queue::Lane;
 
 // Length of a task key, which every log entry starts with.
 const KEY_DIGITS: usize = 32;

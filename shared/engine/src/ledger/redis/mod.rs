@@ -21,6 +21,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::{Script, ScriptInvocation};
+use stemma_store::env::Millis;
+use stemma_store::key::{JobId, RunId, TaskKey};
+use stemma_store::port_error::{PortError, PortResult};
 
 use self::encoding::LogCursor;
 use self::scripts::LedgerScripts;
@@ -28,9 +31,6 @@ use super::{
     DeliveryKind, FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
     RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
-use crate::env::Millis;
-use crate::key::{JobId, RunId, TaskKey};
-use crate::port_error::{PortError, PortResult};
 use crate::redis_client::RedisClient;
 
 // Outcomes per read. The scripts also bound the bytes.

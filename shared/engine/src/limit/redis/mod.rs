@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use redis::{Script, ScriptInvocation};
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::Priority;
+use stemma_store::port_error::PortResult;
 
 use super::gcra::Burst;
 use super::{
     AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
     SETTLED_MS,
 };
-use crate::env::{Env, Millis};
-use crate::key::Priority;
-use crate::port_error::PortResult;
 use crate::redis_client::RedisClient;
 
 /// Limits shared by all processes. Cheap to clone.

@@ -12,6 +12,8 @@ use backon::{ExponentialBuilder, Retryable};
 use futures::StreamExt;
 use lapin::uri::AMQPUri;
 use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, Event};
+use stemma_store::env::{Env, Millis};
+use stemma_store::port_error::{PortError, PortErrorKind, PortResult};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,8 +23,6 @@ use super::reply::{
     ANSWER_TIMEOUT, NO_ANSWER, NOT_FOUND, port_error, reply_code, with_timeout, with_timeout_or,
 };
 use super::topology::Topology;
-use crate::env::{Env, Millis};
-use crate::port_error::{PortError, PortErrorKind, PortResult};
 use crate::repeated_log::RepeatedLog;
 
 // How long callers wait for a connection that is being rebuilt, unless the connection says otherwise.

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stemma_store::env::Env;
+use stemma_store::port_error::{PortError, PortResult};
+use stemma_store::secret::Secret;
 
 pub use probe::Probe;
 
 use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Subscription};
-use crate::env::Env;
-use crate::port_error::{PortError, PortResult};
-use crate::secret::Secret;
 use connection::{BrokerEndpoint, CONSUME, RECONNECT_TIMEOUT, SupervisedConnection};
 use publisher::Publisher;
 use subscription::RabbitSubscription;

@@ -5,11 +5,11 @@ use lapin::runtime::default_runtime;
 use lapin::tcp::{AMQPUriTcpExt, OwnedTLSConfig};
 use lapin::types::parsing::parse_field_table;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use stemma_store::port_error::{PortError, PortResult};
 use tokio::time::timeout;
 
 use super::connection::BrokerEndpoint;
 use super::reply::{ANSWER_TIMEOUT, NO_ANSWER};
-use crate::port_error::{PortError, PortResult};
 
 /// Result of [`super::RabbitQueue::probe`].
 #[derive(Debug, Clone, PartialEq, Eq)]

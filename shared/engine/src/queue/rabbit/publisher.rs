@@ -10,6 +10,7 @@ use futures::{StreamExt, stream};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{Channel, Confirmation};
 use parking_lot::Mutex;
+use stemma_store::port_error::{PortError, PortResult};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -17,7 +18,6 @@ use super::connection::{ConnectionHandle, SupervisedConnection};
 use super::encoding;
 use super::reply::ANSWER_TIMEOUT;
 use super::topology::PublishRoute;
-use crate::port_error::{PortError, PortResult};
 use crate::queue::Message;
 
 // Messages in flight per call. Waiting for each confirm separately would cost a disk write per message.

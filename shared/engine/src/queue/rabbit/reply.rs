@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapin::ErrorKind;
 use tokio::time::timeout;
 
-use crate::port_error::{PortError, PortResult};
+use stemma_store::port_error::{PortError, PortResult};
 
 // Timeout of a broker response, except while the broker has blocked the connection.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,10 +5,10 @@ use futures::{FutureExt, StreamExt};
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions};
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Acker, Channel, Consumer};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection};
 use super::encoding;
-use crate::port_error::{PortError, PortResult};
 use crate::queue::{Delivery, Receipt, Subscription};
 
 pub(super) struct RabbitSubscription {

@@ -13,9 +13,9 @@
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
+use stemma_store::port_error::{PortError, PortResult};
 
 use super::reply::{NOT_FOUND, port_error, reply_code, with_timeout, with_timeout_or};
-use crate::port_error::{PortError, PortResult};
 use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 
 // The dead-letter queue must not drop messages for being read. This is the highest limit that 3.10 and 4.x accept: 3.10

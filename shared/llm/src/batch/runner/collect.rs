@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
-use stemma_engine::env::Millis;
-use stemma_engine::{Failure, PortResult};
+use stemma_store::blobs::{Blobs, PutOutcome, put_json};
+use stemma_store::env::Millis;
+use stemma_store::{Failure, PortResult};
 
 use super::queue::BatchQueue;
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};

@@ -9,14 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
-use stemma_engine::env::Millis;
+use stemma_engine::Ports;
 use stemma_engine::jobs::{CallReservation, SpendAmount, SpendMeasure};
-use stemma_engine::key::run_failure_key;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::{
-    Env, Failure, JobId, PortError, PortResult, Ports, Priority, RunId, RunRef, TaskKey,
-};
+use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_store::env::Millis;
+use stemma_store::key::run_failure_key;
+use stemma_store::{Env, Failure, JobId, PortError, PortResult, Priority, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};

@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_engine::env::Millis;
+use stemma_engine::Ports;
 use stemma_engine::heartbeat::ModelBatch;
 use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::ledger::{DeliveryKind, Lease, Ledger};
-use stemma_engine::{Env, Failure, JobId, PortError, Ports, RunId, RunRef, TaskKey};
+use stemma_store::env::Millis;
+use stemma_store::{Env, Failure, JobId, PortError, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use self::queue::BatchQueue;

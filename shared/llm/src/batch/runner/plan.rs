@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::env::Millis;
-use stemma_engine::key::run_failure_key;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
-use stemma_engine::{PortResult, Priority, RunId, RunRef};
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::env::Millis;
+use stemma_store::key::run_failure_key;
+use stemma_store::{PortResult, Priority, RunId, RunRef};
 
 use super::queue::{BatchQueue, OpenBatch};
 use super::{BatchRunner, CALLS_AT_ONCE, MAX_BATCH_BYTES, StepError, as_millis};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use stemma_engine::PortResult;
-use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::ModelBatch;
+use stemma_store::PortResult;
+use stemma_store::env::Millis;
 
 use crate::batch::store::{BatchEnd, BatchPlan, BatchStore, Submission};
 

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::env::Millis;
+use stemma_store::PortResult;
+use stemma_store::blobs::{Blobs, PutOutcome};
+use stemma_store::env::Millis;
 
 use super::queue::BatchQueue;
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis};

@@ -13,9 +13,9 @@ use stemma_document::{
     PageNo, Position, Pt, PublishedTree, Rect, SectionStart, SectionTree, Source, SourceBody,
     SourceFormat, StyleRun, TreeObject, VerifiedOutline, blob_keys,
 };
-use stemma_engine::TaskKey;
-use stemma_engine::artifact::Artifact;
-use stemma_engine::blobs::Blobs;
+use stemma_store::TaskKey;
+use stemma_store::artifact::Artifact;
+use stemma_store::blobs::Blobs;
 
 /// Sections per document.
 pub const SECTIONS: usize = 100;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use stemma_cluster::{ServiceFleet, ServiceRole, binary};
-use stemma_engine::blobs::FolderBlobs;
+use stemma_store::blobs::FolderBlobs;
 
 use archive::{SECTIONS, SyntheticArchive};
 use load::{LatencySamples, SearchClient, memory_mb};

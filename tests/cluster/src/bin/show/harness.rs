@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
-use stemma_engine::blobs::S3Blobs;
+use stemma_engine::Ports;
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::queue::{RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::s3::{S3, S3Credentials, S3Settings};
-use stemma_engine::{Env, Ports};
+use stemma_engine::s3::{S3, S3Blobs, S3Credentials, S3Settings};
 use stemma_sim::Provider;
+use stemma_store::Env;
 
 const BUCKET: &str = "show";
 /// Time limit for a process to become ready, and for a command.

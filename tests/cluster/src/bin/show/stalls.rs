@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_cluster::{BrokerClient, ServiceRole};
-use stemma_engine::env::Millis;
 use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::ledger::{DeliveryKind, Ledger, RENEWAL_GRACE};
-use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
 use stemma_sim::{Behavior, Provider, SimulatedLimits};
+use stemma_store::env::Millis;
+use stemma_store::{JobId, RunId};
 use tokio::time::sleep;
 
 use crate::harness::{DemoHarness, Deployment, TIMEOUT};

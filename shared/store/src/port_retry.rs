@@ -1,13 +1,19 @@
-//! How failed port calls are retried. [`crate::ports::Retrying`] applies it to every call of a port.
+//! How failed port calls are retried. [`Retrying`] applies it to every call of a port.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
+use futures::future::BoxFuture;
+use metrics::counter;
+use tracing::{Instrument, Span};
 
+use crate::blobs::Blobs;
 use crate::env::Env;
-use crate::metrics;
 use crate::port_error::{PortError, PortResult};
+use crate::port_layer::{Layered, PortLayer};
+use crate::port_monitor::PortMonitor;
 
 // Failed calls of a long retry between two log lines: about a minute at the longest pause.
 const LOG_EVERY: u32 = 30;
@@ -32,7 +38,7 @@ where
 {
     let is_retryable = PortError::is_transient;
     let policy = backoff(env).with_max_times(6);
-    retry(operation, policy, is_retryable, metrics::port_error).await
+    retry(operation, policy, is_retryable, count_error).await
 }
 
 /// Like [`with_retry`], but without an end, and after refusals as well. For writes that are expensive to recompute, such
@@ -52,7 +58,7 @@ where
             tracing::warn!(%error, "a port takes no results; trying again until it does");
         }
         failures += 1;
-        metrics::port_error(error);
+        count_error(error);
     };
     retry(operation, policy, |error| !error.is_permanent(), on_error).await
 }
@@ -71,7 +77,96 @@ where
     counted
         .notify(|error: &PortError, _| on_error(error))
         .await
-        .inspect_err(metrics::port_error)
+        .inspect_err(count_error)
+}
+
+fn count_error(error: &PortError) {
+    let (port, method) = error.port_and_method();
+    counter!("stemma_port_errors_total", "port" => port, "operation" => method).increment(1);
+}
+
+/// A port whose calls are retried while they fail with a transient error. Any call may then take effect more than once,
+/// which every method of the queue, the ledger and the blobs allows.
+pub type Retrying<P> = Layered<RetryLayer, P>;
+
+/// Object storage whose calls are retried.
+pub type RetryingBlobs = Retrying<dyn Blobs>;
+
+impl<P: ?Sized> Retrying<P> {
+    pub fn new(env: &Env, port: Arc<P>) -> Self {
+        Self::monitored(env, port, &PortMonitor::default())
+    }
+
+    /// The port with retries. `monitor` is told how each call ends.
+    pub fn monitored(env: &Env, port: Arc<P>, monitor: &PortMonitor) -> Self {
+        let layer = RetryLayer {
+            env: env.clone(),
+            long: false,
+            monitor: monitor.clone(),
+        };
+        Self { layer, port }
+    }
+
+    /// The port without retries: for health checks and status that is read or posted again soon anyway.
+    pub fn raw(&self) -> &Arc<P> {
+        &self.port
+    }
+
+    /// The port with retries until the call succeeds or cannot, for writes that are expensive to recompute. Only the end
+    /// of the process gives up.
+    #[must_use]
+    pub fn with_long_retries(&self) -> Self {
+        let layer = RetryLayer {
+            long: true,
+            ..self.layer.clone()
+        };
+        Self {
+            layer,
+            port: Arc::clone(&self.port),
+        }
+    }
+}
+
+/// Retries port calls, and records how each attempt ended.
+#[derive(Clone)]
+pub struct RetryLayer {
+    env: Env,
+    long: bool,
+    monitor: PortMonitor,
+}
+
+impl PortLayer for RetryLayer {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        // Calls below a task are spans of its trace. Only collectors see them: logs leave out this level.
+        let is_traced = !Span::current().is_none();
+        let recorded = || {
+            let call = call();
+            let span = match is_traced {
+                true => tracing::trace_span!("port", operation),
+                false => Span::none(),
+            };
+            async move {
+                let result = call.await;
+                self.monitor.record(operation, &result, self.env.now_ms());
+                result
+            }
+            .instrument(span)
+        };
+        if self.long {
+            with_long_retry(&self.env, recorded).await
+        } else {
+            with_retry(&self.env, recorded).await
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
+use crate::port_error::{PortError, PortErrorKind};
+
+// Delay before a task is retried after a port was unavailable.
+const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
+// Delay before a task is retried after a port refused access: a person has to act first.
+const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Why a stage produced no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,6 +98,25 @@ impl Failure {
     }
 }
 
+impl From<PortError> for Failure {
+    // What a service or its permissions do is not counted as an attempt: an outage of an hour must not fail a document.
+    fn from(error: PortError) -> Self {
+        let message = error.to_string();
+        match error.kind {
+            PortErrorKind::Transient => {
+                Failure::throttled("engine.port", message, PORT_RETRY_DELAY)
+            }
+            PortErrorKind::Refused => {
+                Failure::throttled("engine.port_refused", message, REFUSAL_RETRY_DELAY)
+            }
+            PortErrorKind::Permanent => {
+                let next = "the object may be damaged: check the store, then run the failed documents again";
+                Failure::permanent("engine.port", message).with_next(next)
+            }
+        }
+    }
+}
+
 /// A failure as stored. It belongs to one run; a new run of the same document starts without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRecord {
@@ -105,7 +130,7 @@ pub struct FailureRecord {
 
 impl FailureRecord {
     /// Code of the record that is stored for a cancelled run.
-    pub(crate) const CANCELLED: &str = "engine.cancelled";
+    pub const CANCELLED: &str = "engine.cancelled";
 
     /// Code of a run whose input changed before it was read.
     pub const INPUT_CHANGED: &str = "input.changed";
@@ -156,17 +181,4 @@ fn clip(text: &str, bytes: usize) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failure_record_is_clipped_to_message_size() {
-        let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000))
-            .with_next("\\".repeat(5_000));
-        let record = FailureRecord::new(failure, &"s".repeat(5_000), 1, 0);
-        assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
-    }
 }

@@ -100,7 +100,7 @@ impl Artifact {
 
     /// The artifact and its records as bytes that [`Self::from_bytes`] reads: name and content of each, the artifact
     /// first and without a name, each with its length (u32, LE).
-    pub(crate) fn to_bytes(&self) -> Bytes {
+    pub fn to_bytes(&self) -> Bytes {
         let artifact = (String::new(), self.object.clone());
         let mut bytes = Vec::new();
         for (name, content) in std::iter::once(&artifact).chain(&self.records) {
@@ -115,7 +115,7 @@ impl Artifact {
     }
 
     /// `None` if the bytes are damaged, or of another program.
-    pub(crate) fn from_bytes(bytes: &Bytes) -> Option<Self> {
+    pub fn from_bytes(bytes: &Bytes) -> Option<Self> {
         let mut at = 0;
         let mut next = || {
             let length = bytes.get(at..)?.first_chunk::<4>()?;
@@ -212,7 +212,7 @@ pub async fn ensure_missing(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Re
 
 /// As [`outcome`], but `None` for an artifact that this process can never read either: whoever executes the task decides
 /// what becomes of it.
-pub(crate) async fn readable_outcome(
+pub async fn readable_outcome(
     blobs: &dyn Blobs,
     scope: &str,
     key: &TaskKey,

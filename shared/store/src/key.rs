@@ -124,7 +124,7 @@ impl JobId {
     }
 
     /// Whether it can be a part of a key.
-    pub(crate) fn is_well_formed(&self) -> bool {
+    pub fn is_well_formed(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
         (1..=200).contains(&self.0.len())
             && self.0.bytes().all(is_plain)
@@ -194,40 +194,13 @@ impl Priority {
     }
 }
 
-/// The resource a task needs most; workers subscribe by lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    /// CPU: extraction, structure.
-    Cpu,
-    /// Text recognition of pages that are pictures.
-    Ocr,
-    /// An LLM call under the shared limits.
-    Llm,
-    /// Writing trees.
-    Publish,
-}
-
-impl Lane {
-    /// In the order in which a document passes them.
-    pub const ALL: [Lane; 4] = [Lane::Cpu, Lane::Ocr, Lane::Llm, Lane::Publish];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Lane::Cpu => "cpu",
-            Lane::Ocr => "ocr",
-            Lane::Llm => "llm",
-            Lane::Publish => "publish",
-        }
-    }
-}
-
 /// Blob key of an artifact.
 pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
     format!("{}{key}", artifacts_prefix(scope))
 }
 
-pub(crate) fn artifacts_prefix(scope: &str) -> String {
+/// Blob prefix of the artifacts of a scope.
+pub fn artifacts_prefix(scope: &str) -> String {
     format!("{scope}/a/")
 }
 

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::env::Millis;
+use crate::blobs::Blobs;
+use crate::env::{Env, Millis};
 use crate::port_error::{PortError, PortErrorKind, PortResult};
+use crate::port_layer::{Layered, PortLayer};
 
 // A single failed call that succeeds when repeated is no trouble.
 const MIN_STREAK_MS: Millis = 3_000;
@@ -111,7 +114,8 @@ impl PortMonitor {
         self.0.has_failures.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn record_block(&self, reason: Option<String>, now_ms: Millis) {
+    /// Records why the broker blocks publishers; `None` when it does not.
+    pub fn record_block(&self, reason: Option<String>, now_ms: Millis) {
         let mut block = self.0.block.lock();
         *block = reason.map(|reason| match block.take() {
             Some((since_ms, _)) => (since_ms, reason),
@@ -140,6 +144,39 @@ impl PortMonitor {
             error,
         });
         blocked.into_iter().chain(failing).collect()
+    }
+}
+
+impl PortMonitor {
+    /// Objects whose calls are recorded, and not retried.
+    pub fn watch_blobs(&self, env: &Env, blobs: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
+        let layer = MonitorLayer {
+            env: env.clone(),
+            monitor: self.clone(),
+        };
+        Arc::new(Layered { layer, port: blobs })
+    }
+}
+
+struct MonitorLayer {
+    env: Env,
+    monitor: PortMonitor,
+}
+
+impl PortLayer for MonitorLayer {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        let result = call().await;
+        self.monitor.record(operation, &result, self.env.now_ms());
+        result
     }
 }
 

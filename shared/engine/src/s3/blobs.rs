@@ -10,10 +10,10 @@ use std::ops::Range;
 use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
+use stemma_store::blobs::{Blobs, PutOutcome, check_key, check_prefix};
+use stemma_store::port_error::{PortError, PortErrorKind, PortResult};
 
-use super::{Blobs, PutOutcome, check_key, check_prefix};
-use crate::port_error::{PortError, PortErrorKind, PortResult};
-use crate::s3::{S3, S3Error, S3Operation, check_bucket, content_length};
+use super::{S3, S3Error, S3Operation, check_bucket, content_length};
 
 // Maximum number of entries that S3 returns per page.
 const MAX_PAGE: usize = 1_000;

@@ -6,7 +6,6 @@
 mod folder;
 mod memory;
 mod open_folder;
-mod s3;
 
 use std::ops::Range;
 
@@ -17,7 +16,6 @@ use serde::de::DeserializeOwned;
 
 pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;
-pub use s3::S3Blobs;
 
 use crate::port_error::{PortError, PortResult};
 
@@ -135,7 +133,11 @@ pub async fn get_json<T: DeserializeOwned>(blobs: &dyn Blobs, key: &str) -> Port
     })
 }
 
-fn check_key(key: &str) -> PortResult<()> {
+/// Whether `key` can be the key of an object, for adapters.
+///
+/// # Errors
+/// A permanent [`PortError`] when it cannot.
+pub fn check_key(key: &str) -> PortResult<()> {
     if key.len() <= 512
         && key.split('/').all(|s: &str| {
             !s.is_empty()
@@ -157,8 +159,11 @@ fn check_key(key: &str) -> PortResult<()> {
     }
 }
 
-// Prefixes end at a segment boundary, and stay inside the store.
-fn check_prefix(prefix: &str) -> PortResult<()> {
+/// Whether objects can be listed below `prefix`: it ends at a segment boundary, and stays inside the store.
+///
+/// # Errors
+/// As [`check_key`].
+pub fn check_prefix(prefix: &str) -> PortResult<()> {
     match prefix.strip_suffix('/') {
         Some(folder) => check_key(folder),
         None if prefix.is_empty() => Ok(()),

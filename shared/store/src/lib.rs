@@ -1,0 +1,29 @@
+//! The store: objects, their keys, and what every program needs to read and write them.
+//!
+//! - [`blobs`] is the port to object storage, with adapters for folders and for memory. Objects are never overwritten.
+//! - [`artifact`], [`failure`] and [`key`] are what runs store, and where.
+//! - [`port_error`], [`port_retry`], [`port_layer`] and [`port_monitor`] are shared by all ports, also by those of the
+//!   engine.
+//! - [`env`](mod@env) is the clock, randomness and spawning; [`work`] the share of a machine that a request may use.
+
+pub mod artifact;
+pub mod blobs;
+pub mod env;
+pub mod failure;
+pub mod key;
+pub mod port_error;
+pub mod port_layer;
+pub mod port_monitor;
+pub mod port_retry;
+mod run_header;
+pub mod secret;
+pub mod time_limit;
+pub mod work;
+
+pub use env::Env;
+pub use failure::{Failure, FailureKind, FailureRecord};
+pub use key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
+pub use port_error::{PortError, PortErrorKind, PortResult};
+pub use port_retry::{Retrying, RetryingBlobs};
+pub use run_header::HeaderError;
+pub use secret::Secret;
