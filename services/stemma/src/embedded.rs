@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stemma_adapters::s3::LazyBucketReader;
 use stemma_engine::Ports;
 use stemma_engine::coordinator::Observer;
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
@@ -60,7 +61,7 @@ impl EmbeddedServices {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
         let models = model_clients(config, env, ports, presence.process())?;
-        let sources = SchemeRouter::new(config.servers.s3.settings());
+        let sources = SchemeRouter::new(LazyBucketReader::new(config.servers.s3.settings()));
         let deps = worker_deps(config, sources)?
             .with_second_reader(second_reader(config)?)
             .with_models(models.clone())
@@ -161,7 +162,7 @@ pub fn heartbeat_extras(
 pub fn cluster_deps(config: &Config) -> Result<WorkerDeps, CommandError> {
     worker_deps(
         config,
-        SchemeRouter::for_cluster(config.servers.s3.settings()),
+        SchemeRouter::for_cluster(LazyBucketReader::new(config.servers.s3.settings())),
     )
 }
 

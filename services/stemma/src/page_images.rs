@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use stemma_adapters::s3::LazyBucketReader;
 use stemma_archive::{ApiError, PageImages, SourceFiles};
 use stemma_document::DocumentVersion;
 use stemma_extract::Pool;
@@ -23,11 +24,11 @@ pub fn page_images(context: &Context) -> Result<Arc<PageImages>, CommandError> {
     let mut settings = child_settings(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
     settings.size = PLACES;
-    let s3 = config.servers.s3.settings();
+    let buckets = LazyBucketReader::new(config.servers.s3.settings());
     // A bucket is shared: paths that others wrote into it mean files of their machines.
     let router = match context.store.folder() {
-        Some(_) => SchemeRouter::new(s3),
-        None => SchemeRouter::for_cluster(s3),
+        Some(_) => SchemeRouter::new(buckets),
+        None => SchemeRouter::for_cluster(buckets),
     };
     Ok(PageImages::new(
         Env::system(),

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::ledger::redis::RedisLedger;
-use stemma_engine::limit::redis::RedisLimiter;
+use stemma_adapters::rabbit::{Probe, RabbitQueue, RabbitSettings};
+use stemma_adapters::redis::{RedisClient, RedisLedger, RedisLimiter, RedisSettings};
+use stemma_adapters::s3::{self, S3Blobs, S3Credentials, S3Settings};
 use stemma_engine::limit::{Limiter, MemoryLimiter};
-use stemma_engine::queue::{Message, Probe, Queue, RabbitQueue, RabbitSettings};
-use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::s3::{self, S3Blobs, S3Credentials, S3Settings};
+use stemma_engine::queue::{Message, Queue};
 use stemma_engine::{MessageKeys, Ports, ledger};
 use stemma_store::blobs::Blobs;
 use stemma_store::time_limit::TimeLimit;

@@ -10,8 +10,8 @@ use stemma_store::{Env, Retrying, RetryingBlobs};
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
 use crate::message_auth::MessageKeys;
+use crate::objects::{ObjectLookup, RetryingLookup};
 use crate::queue::{MemoryQueue, Queue};
-use crate::s3::{ObjectLookup, RetryingLookup};
 
 /// Everything through which the engine performs IO. Cheap to clone.
 #[derive(Clone)]

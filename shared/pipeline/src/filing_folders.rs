@@ -9,7 +9,7 @@ use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
     FullSubmission, IndexKind, SkipReason, is_label_linkbase, is_submission,
 };
-use stemma_engine::s3::{ObjectLookup, ObjectMeta};
+use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_store::PortResult;
 use stemma_store::env::Millis;
 

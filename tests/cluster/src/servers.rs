@@ -256,7 +256,7 @@ impl TestServers {
     fn s3_with_key(&self, access_key: &str, secret_key: &str) -> Client {
         let credentials = Credentials::new(access_key, secret_key, None, None, "tests");
         let config = aws_sdk_s3::Config::builder()
-            .http_client(stemma_engine::s3::http_client())
+            .http_client(stemma_adapters::s3::http_client())
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&self.endpoint)
             .region(Region::from_static(REGION))

@@ -8,6 +8,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-edgar", &["stemma-document"]),
     ("stemma-store", &[]),
     ("stemma-engine", &["stemma-store"]),
+    ("stemma-adapters", &["stemma-engine", "stemma-store"]),
     ("stemma-extract", &["stemma-document", "stemma-edgar"]),
     ("stemma-llm", &["stemma-engine", "stemma-store"]),
     ("stemma-outline", &["stemma-document", "stemma-reading"]),
@@ -175,7 +176,10 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-retrieval",
         ],
     ),
-    ("stemma-boot", &["stemma-engine", "stemma-store"]),
+    (
+        "stemma-boot",
+        &["stemma-adapters", "stemma-engine", "stemma-store"],
+    ),
     (
         "stemma-coordinator",
         &[
@@ -215,6 +219,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     (
         "stemma",
         &[
+            "stemma-adapters",
             "stemma-answers",
             "stemma-archive",
             "stemma-assembler",
@@ -280,9 +285,9 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("lopdf", &["stemma-extract"]),
     ("pulldown-cmark", &["stemma-extract"]),
     ("rten", &["stemma-ocr"]),
-    ("lapin", &["stemma-engine"]),
-    ("redis", &["stemma-engine"]),
-    ("aws-", &["stemma-engine"]),
+    ("lapin", &["stemma-adapters"]),
+    ("redis", &["stemma-adapters"]),
+    ("aws-", &["stemma-adapters"]),
     ("rustls", &["stemma-engine"]),
     ("reqwest", &["stemma-llm"]),
     ("clap", &["stemma-boot", "stemma"]),
@@ -428,6 +433,7 @@ fn imported_names(text: &str, imported: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::process::Command;
 
     use super::*;
@@ -460,6 +466,33 @@ mod tests {
             "nothing was looked at"
         );
         assert_eq!(violations(&dependencies), [""; 0]);
+    }
+
+    /// `from`, the crates that it may import, those that these may import, and so on.
+    fn reachable(from: &'static str) -> BTreeSet<&'static str> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(name) = open.pop() {
+            if reached.insert(name) {
+                let rows = WORKSPACE_CRATES.iter().filter(|(own, _)| *own == name);
+                open.extend(rows.flat_map(|(_, imports)| *imports));
+            }
+        }
+        reached
+    }
+
+    // Whoever compiles a library must not pay for the clients of RabbitMQ, Redis and S3.
+    #[test]
+    fn only_programs_reach_the_clients_of_servers() {
+        let reaching = WORKSPACE_CRATES
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| reachable(name).contains("stemma-adapters"))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            reaching,
+            ["stemma-adapters", "stemma-boot", "stemma-query", "stemma"]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::jobs;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::s3::{ObjectLookup, ObjectMeta};
+use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_pipeline::FilingFlow;
 use stemma_store::blobs::Blobs;
 use stemma_store::{FailureRecord, RunHeader};

@@ -5,7 +5,6 @@
 //! once; a lease has one holder at a time. Callers pass the time, so that a simulation controls the clock.
 
 mod memory;
-pub mod redis;
 
 use std::time::Duration;
 

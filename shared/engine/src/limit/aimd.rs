@@ -1,5 +1,5 @@
-//! Adaptive rate for unknown limits: multiplicative decrease, and increase much like AIMD. `redis/rates.lua` and
-//! `redis/decrease_rate.lua` implement the same rules.
+//! Adaptive rate for unknown limits: multiplicative decrease, and increase much like AIMD. `rates.lua` and
+//! `decrease_rate.lua` of the Redis adapter implement the same rules.
 //!
 //! A rejection shows that the limit is near what the last minute held. The rate becomes 95 % of that, but not less than
 //! 70 % of the current rate, because a minute with few requests says little. Then it grows: 5 % in the first period,

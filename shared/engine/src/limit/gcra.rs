@@ -14,16 +14,16 @@ pub(super) struct Rates {
     pub(super) tokens: f64,
 }
 
-// How far the theoretical arrival time may run ahead of now, in milliseconds.
+/// How far the theoretical arrival time may run ahead of now, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Burst {
-    pub(super) requests_ms: f64,
-    pub(super) tokens_ms: f64,
+pub struct Burst {
+    pub requests_ms: f64,
+    pub tokens_ms: f64,
 }
 
 impl Burst {
-    // Bulk work gets a smaller burst: the share it cannot use is available when interactive work arrives.
-    pub(super) fn for_class(quota: Quota, class: Priority) -> Self {
+    /// Bulk work gets a smaller burst: the share it cannot use is available when interactive work arrives.
+    pub fn for_class(quota: Quota, class: Priority) -> Self {
         let share = match class {
             Priority::Interactive => 1.0,
             Priority::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,

@@ -7,13 +7,13 @@
 mod aimd;
 mod gcra;
 mod memory;
-pub mod redis;
 
 use async_trait::async_trait;
 use stemma_store::env::Millis;
 use stemma_store::key::Priority;
 use stemma_store::port_error::PortResult;
 
+pub use gcra::Burst;
 pub use memory::MemoryLimiter;
 
 /// Limits of a bucket (a model at a provider).
@@ -63,7 +63,7 @@ fn paced_rate(limit: u32, burst_seconds: u32) -> u32 {
 }
 
 /// How long a reported rate applies. A provider that limits says so in each reply; after ten minutes without, the limit was
-/// lifted, or another server answers. `redis/rates.lua` repeats the number.
+/// lifted, or another server answers. `rates.lua` of the Redis adapter repeats the number.
 pub(crate) const REPORT_TTL_MS: Millis = 600_000;
 
 /// Limits reported by a provider in the headers of a reply; `None` if not reported.
@@ -189,9 +189,9 @@ pub trait Limiter: Send + Sync {
     async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()>;
 }
 
-// How long an account knows which calls were settled. A process that was suspended may repeat a settlement when it goes on;
-// one that was suspended for longer charges the call twice.
-const SETTLED_MS: Millis = 600_000;
+/// How long an account knows which calls were settled. A process that was suspended may repeat a settlement when it goes on;
+/// one that was suspended for longer charges the call twice.
+pub const SETTLED_MS: Millis = 600_000;
 
 /// What a call holds on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

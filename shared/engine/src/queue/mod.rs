@@ -6,7 +6,6 @@
 //! No adapter promises order or exactly-once delivery.
 
 mod memory;
-mod rabbit;
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +18,6 @@ use stemma_store::key::{Priority, RunId};
 use stemma_store::port_error::PortResult;
 
 pub use memory::MemoryQueue;
-pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so this is not a retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -218,7 +216,7 @@ const UNACKNOWLEDGED: &str = "no process that took it acknowledged it";
 
 impl DeadReason {
     /// A message that was never acknowledged.
-    pub(crate) fn undeliverable(queue: impl Into<String>) -> Self {
+    pub fn undeliverable(queue: impl Into<String>) -> Self {
         Self {
             queue: queue.into(),
             reason: UNACKNOWLEDGED.into(),

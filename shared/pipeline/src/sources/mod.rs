@@ -8,7 +8,7 @@ mod s3;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{CompanionFile, Digest, DocumentVersion, Origin, blob_keys};
-use stemma_engine::s3::S3Settings;
+use stemma_engine::objects::ObjectReader;
 use stemma_store::{Failure, FailureKind, FailureRecord};
 
 pub use blob_sources::SourceWriter;
@@ -53,19 +53,19 @@ pub struct SchemeRouter {
 
 impl SchemeRouter {
     /// Reads local files and objects: for a process that works on files of its own user.
-    pub fn new(s3: S3Settings) -> Self {
+    pub fn new(buckets: impl ObjectReader + 'static) -> Self {
         Self {
             files: Some(LocalFiles),
-            ..Self::for_cluster(s3)
+            ..Self::for_cluster(buckets)
         }
     }
 
     /// Reads objects only. Jobs come from other machines here, and a path that they name is a file of this one.
     /// Submission stores the bytes of files, which are read before the source is asked.
-    pub fn for_cluster(s3: S3Settings) -> Self {
+    pub fn for_cluster(buckets: impl ObjectReader + 'static) -> Self {
         Self {
             files: None,
-            objects: BucketObjects::new(s3),
+            objects: BucketObjects::new(buckets),
         }
     }
 }
@@ -213,7 +213,20 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use stemma_engine::objects::{FetchOutcome, ObjectRequest};
+    use stemma_store::PortResult;
+
     use super::*;
+
+    /// For tests that read no object.
+    pub(super) struct NoBuckets;
+
+    #[async_trait]
+    impl ObjectReader for NoBuckets {
+        async fn get(&self, request: &ObjectRequest<'_>) -> PortResult<FetchOutcome> {
+            panic!("s3://{}/{} is read", request.bucket, request.key)
+        }
+    }
 
     pub(super) fn version(uri: &str, bytes: &[u8]) -> DocumentVersion {
         DocumentVersion {
@@ -235,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     async fn unreadable_uri_has_error_code() {
-        let router = SchemeRouter::new(S3Settings::default());
+        let router = SchemeRouter::new(NoBuckets);
         for (uri, code) in [
             ("https://filings/a.md", "input.unreachable"),
             ("a.md", "input.unreachable"),
@@ -261,7 +274,7 @@ mod tests {
             origin,
             ..version(&file_uri(&path), b"")
         };
-        let router = SchemeRouter::new(S3Settings::default());
+        let router = SchemeRouter::new(NoBuckets);
         let failure = router.read(&forged, 10).await.unwrap_err();
         assert_eq!(failure.code, "input.denied");
         let submitted = version(&file_uri(&path), b"key");
@@ -274,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         std::fs::write(&path, "key").unwrap();
-        let router = SchemeRouter::for_cluster(S3Settings::default());
+        let router = SchemeRouter::for_cluster(NoBuckets);
         let guessed = version(&file_uri(&path), b"key");
         let failure = router.read(&guessed, 10).await.unwrap_err();
         assert_eq!(failure.code, "input.denied");

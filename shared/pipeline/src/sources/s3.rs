@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{DocumentVersion, Origin};
-use stemma_engine::s3::{BucketReader, FetchOutcome, ObjectRequest, S3, S3Settings};
-use stemma_store::{Failure, PortError, PortErrorKind, PortResult};
-use tokio::sync::OnceCell;
+use stemma_engine::objects::{FetchOutcome, ObjectReader, ObjectRequest};
+use stemma_store::{Failure, PortError, PortErrorKind};
 
 use super::denials::Denials;
 use super::{SourceStore, percent_decode, percent_encode};
@@ -15,26 +14,18 @@ use super::{SourceStore, percent_decode, percent_encode};
 // Delay before a refused bucket is read again: a person has to act first.
 const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Objects in buckets. Connects at the first read: most laptops have no S3, and should not look for it.
+/// Objects in buckets.
 pub struct BucketObjects {
-    settings: S3Settings,
-    buckets: OnceCell<BucketReader>,
+    buckets: Box<dyn ObjectReader>,
     denials: Denials,
 }
 
 impl BucketObjects {
-    pub fn new(settings: S3Settings) -> Self {
+    pub fn new(buckets: impl ObjectReader + 'static) -> Self {
         Self {
-            settings,
-            buckets: OnceCell::new(),
+            buckets: Box::new(buckets),
             denials: Denials::default(),
         }
-    }
-
-    async fn buckets(&self) -> PortResult<&BucketReader> {
-        self.buckets
-            .get_or_try_init(async || S3::connect(&self.settings).await.map(BucketReader::new))
-            .await
     }
 
     // Neither an unavailable server nor a bucket that refuses everything counts as an attempt.
@@ -76,10 +67,7 @@ impl SourceStore for BucketObjects {
             etag,
             max_bytes,
         };
-        let fetched = match self.buckets().await {
-            Ok(buckets) => buckets.get(&request).await,
-            Err(error) => Err(error),
-        };
+        let fetched = self.buckets.get(&request).await;
         if fetched.is_ok() {
             self.denials.note_read(&bucket, &key);
         }
@@ -114,6 +102,7 @@ pub fn parse_object_uri(uri: &str) -> Option<(String, String)> {
 mod tests {
     use stemma_store::FailureKind;
 
+    use super::super::tests::NoBuckets;
     use super::*;
 
     #[test]
@@ -143,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_unavailable_or_refusing_bucket_is_not_counted_as_attempt() {
-        let objects = BucketObjects::new(S3Settings::default());
+        let objects = BucketObjects::new(NoBuckets);
         for error in [
             PortError::transient("bucket.get", "x in bucket y: no answer"),
             PortError::refused("bucket.get", "x in bucket y: access is denied"),

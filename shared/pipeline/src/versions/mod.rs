@@ -13,7 +13,7 @@ use stemma_document::{
 use stemma_engine::Ports;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
-use stemma_engine::s3::ObjectLookup;
+use stemma_engine::objects::ObjectLookup;
 use stemma_store::blobs::{Blobs, PutOutcome};
 use stemma_store::env::Millis;
 use stemma_store::{Failure, FailureRecord, PortError, PortResult, RunHeader};

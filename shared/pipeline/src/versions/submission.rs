@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CompanionFile, CorrectionRef, Digest, DocumentVersion, Origin};
-use stemma_engine::s3::ObjectMeta;
+use stemma_engine::objects::ObjectMeta;
 use stemma_store::RunHeader;
 use stemma_store::env::Millis;
 

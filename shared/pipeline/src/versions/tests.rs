@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stemma_document::Digest;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::s3::ObjectMeta;
+use stemma_engine::objects::ObjectMeta;
 use stemma_engine::stage::Stage;
 use stemma_store::blobs::put_json;
 use stemma_store::key::run_failure_key;

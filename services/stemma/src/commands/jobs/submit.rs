@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
+use stemma_adapters::s3::{BucketReader, S3};
 use stemma_coordinator::{SubmitRequest, job_entry};
 use stemma_document::{Collection, Digest};
 use stemma_edgar::{FilingSelection, FilterMismatch, FolderPlan};
 use stemma_engine::Ports;
 use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
-use stemma_engine::s3::{BucketReader, ObjectLookup, ObjectMeta, RetryingLookup, S3};
+use stemma_engine::objects::{ObjectLookup, ObjectMeta, RetryingLookup};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::{SourceWriter, file_uri};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use stemma_adapters::s3::{BucketReader, S3};
 use stemma_coordinator::reindex::Reindex;
 use stemma_coordinator::run_reindex;
 use stemma_engine::Ports;
 use stemma_engine::lane_metrics::observe_lanes;
-use stemma_engine::s3::{BucketReader, S3};
 use stemma_store::Env;
 
 use super::ServiceArgs;

@@ -7,13 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use stemma_adapters::rabbit::{RabbitQueue, RabbitSettings};
+use stemma_adapters::redis::{RedisClient, RedisLedger, RedisLimiter, RedisSettings};
+use stemma_adapters::s3::{S3, S3Blobs, S3Credentials, S3Settings};
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_engine::Ports;
-use stemma_engine::ledger::redis::RedisLedger;
-use stemma_engine::limit::redis::RedisLimiter;
-use stemma_engine::queue::{RabbitQueue, RabbitSettings};
-use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::s3::{S3, S3Blobs, S3Credentials, S3Settings};
 use stemma_sim::Provider;
 use stemma_store::Env;
 
