@@ -8,12 +8,12 @@ use stemma_answers::tree_search::TreeSearchSettings;
 use stemma_archive::AnswerSettings;
 use stemma_boot::backends::BackendConfig;
 use stemma_boot::telemetry;
-use stemma_coordinator::reindex::ReindexSource;
 use stemma_document::Collection;
 use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings};
 use stemma_retrieval::index::shard::ShardCount;
+use stemma_roles::coordinator::reindex::ReindexSource;
 
 use crate::embeddings::EmbeddingsConfig;
 use crate::error::CommandError;

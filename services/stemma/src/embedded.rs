@@ -15,8 +15,8 @@ use stemma_extract::{
 };
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
+use stemma_roles::worker::WorkerSettings;
 use stemma_store::Env;
-use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +82,7 @@ impl EmbeddedServices {
             stop.clone(),
         ));
         let open_documents = config.local.open_documents;
-        let coordinator = env.spawn(stemma_coordinator::run(
+        let coordinator = env.spawn(stemma_roles::coordinator::run(
             env.clone(),
             ports.clone(),
             open_documents,
@@ -90,14 +90,14 @@ impl EmbeddedServices {
             Arc::clone(&presence),
             stop.clone(),
         ));
-        let worker = env.spawn(stemma_worker::run(
+        let worker = env.spawn(stemma_roles::worker::run(
             env.clone(),
             ports.clone(),
             Arc::clone(&deps),
             worker,
             stop.clone(),
         ));
-        let assembler = env.spawn(stemma_assembler::run(
+        let assembler = env.spawn(stemma_roles::assembler::run(
             env.clone(),
             ports.clone(),
             deps,

@@ -20,7 +20,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
-use stemma_coordinator::no_observer;
 use stemma_document::{Digest, DocumentVersion, Origin};
 use stemma_engine::Ports;
 use stemma_engine::heartbeat::HeartbeatReporter;
@@ -29,9 +28,10 @@ use stemma_engine::queue::Lane;
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::sources::SourceStore;
 use stemma_pipeline::{BatchSettings, CorrectionChange, Submission, WorkerDeps};
+use stemma_roles::coordinator::no_observer;
+use stemma_roles::worker::WorkerSettings;
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, Failure, JobId};
-use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +88,7 @@ impl Services {
             presence: HeartbeatReporter::new(env, "worker", "worker"),
             batches: BatchSettings::default(),
         };
-        let coordinator = env.spawn(stemma_coordinator::run(
+        let coordinator = env.spawn(stemma_roles::coordinator::run(
             env.clone(),
             of_coordinator,
             OPEN_DOCUMENTS,
@@ -96,14 +96,14 @@ impl Services {
             HeartbeatReporter::new(env, "coordinator", "coordinator"),
             stop.clone(),
         ));
-        let worker = env.spawn(stemma_worker::run(
+        let worker = env.spawn(stemma_roles::worker::run(
             env.clone(),
             of_worker,
             Arc::clone(&deps),
             worker_settings,
             stop.clone(),
         ));
-        let assembler = env.spawn(stemma_assembler::run(
+        let assembler = env.spawn(stemma_roles::assembler::run(
             env.clone(),
             of_assembler,
             deps,

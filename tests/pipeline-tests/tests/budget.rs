@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -23,6 +22,7 @@ use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, Wor
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, report, simulate, submission,
 };
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, JobId, Priority};
 

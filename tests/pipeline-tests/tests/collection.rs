@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, Digest, DocId, DocumentVersion, PublishedTree, TreeObject, blob_keys,
 };
@@ -21,6 +20,7 @@ use stemma_pipeline::gc::GarbagePages;
 use stemma_pipeline::sources::{SourceStore, SourceWriter};
 use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::{Blobs, MemoryBlobs, list_all};
 use stemma_store::{Env, Failure, JobId, Priority};
 

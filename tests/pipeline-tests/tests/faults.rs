@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -22,6 +21,7 @@ use stemma_pipeline::{RunSettings, WorkerDeps};
 use stemma_pipeline_tests::{
     Services, SingleDocument, comparable_results, differences, report, simulate, submission,
 };
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, PortResult, Priority, Retrying};
 

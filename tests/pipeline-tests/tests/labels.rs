@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, CompanionFile, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys,
 };
@@ -14,6 +13,7 @@ use stemma_engine::queue::Lane;
 use stemma_pipeline::sources::{MAX_COMPANION_BYTES, SourceStore, SourceWriter};
 use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::{Blobs, MemoryBlobs};
 use stemma_store::{Env, Failure, Priority};
 

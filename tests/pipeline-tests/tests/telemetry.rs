@@ -9,7 +9,6 @@ use opentelemetry::trace::{SpanId, SpanKind};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use stemma_boot::telemetry::TracePipeline;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -19,6 +18,7 @@ use stemma_pipeline::{RunSettings, WorkerDeps};
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, report, simulate, submission,
 };
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, Priority};
 use tracing_subscriber::fmt::MakeWriter;

@@ -181,21 +181,13 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
         &["stemma-adapters", "stemma-engine", "stemma-store"],
     ),
     (
-        "stemma-coordinator",
+        "stemma-roles",
         &[
             "stemma-document",
             "stemma-engine",
             "stemma-pipeline",
             "stemma-store",
         ],
-    ),
-    (
-        "stemma-worker",
-        &["stemma-engine", "stemma-pipeline", "stemma-store"],
-    ),
-    (
-        "stemma-assembler",
-        &["stemma-engine", "stemma-pipeline", "stemma-store"],
     ),
     (
         "stemma-query",
@@ -222,10 +214,8 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-adapters",
             "stemma-answers",
             "stemma-archive",
-            "stemma-assembler",
             "stemma-boot",
             "stemma-catalog",
-            "stemma-coordinator",
             "stemma-diff",
             "stemma-document",
             "stemma-edgar",
@@ -241,8 +231,8 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-query",
             "stemma-render",
             "stemma-retrieval",
+            "stemma-roles",
             "stemma-store",
-            "stemma-worker",
             "stemma-xbrl",
         ],
     ),
@@ -529,11 +519,11 @@ mod tests {
             "stemma-retrieval names lopdf; only stemma-extract may"
         );
         assert_eq!(
-            check("stemma-worker", "hayro-font"),
-            "stemma-worker names hayro-font; only stemma-extract, stemma-render may"
+            check("stemma-roles", "hayro-font"),
+            "stemma-roles names hayro-font; only stemma-extract, stemma-render may"
         );
         assert!(check("stemma-new", "stemma-engine").contains("no line in the import table"));
-        assert_eq!(check("stemma-worker", "serde"), "");
+        assert_eq!(check("stemma-roles", "serde"), "");
     }
 
     #[test]

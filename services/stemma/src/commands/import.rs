@@ -61,7 +61,10 @@ async fn publish(
     context: &Context,
     published: PublishedTree,
 ) -> Result<CatalogEntry, CommandError> {
-    Ok(stemma_assembler::publish_imported(env, ports, &context.collection, published).await?)
+    Ok(
+        stemma_roles::assembler::publish_imported(env, ports, &context.collection, published)
+            .await?,
+    )
 }
 
 // The full path and the bytes of a file, at most one more than allowed.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use stemma_archive::Archive;
-use stemma_coordinator::SubmitRequest;
 use stemma_document::{DocumentVersion, PublishedTree, SectionKind, Source};
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -18,6 +17,7 @@ use stemma_pipeline::corrections::{
     self, Correction, LineError, claimed_correction, parse, print, reset_correction,
     store_correction,
 };
+use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::{Env, PortResult, Priority};
 
 use crate::commands::jobs::runner::JobRunner;
@@ -409,7 +409,7 @@ async fn publish(
     let jobs = &runner.operations;
     let submitted = match change.submission(&jobs.ports, before, context).await {
         Ok(submission) => {
-            stemma_coordinator::submit(&jobs.env, &jobs.ports, order, &[submission]).await
+            stemma_roles::coordinator::submit(&jobs.env, &jobs.ports, order, &[submission]).await
         }
         Err(error) => Err(error),
     };

@@ -59,7 +59,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     }
     if !args.dry_run {
         for (doc, _) in &documents {
-            stemma_assembler::remove_document(&env, &store.ports, &context.collection, *doc)
+            stemma_roles::assembler::remove_document(&env, &store.ports, &context.collection, *doc)
                 .await?;
         }
     }

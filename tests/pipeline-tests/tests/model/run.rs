@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{Collection, PublishedTree, Section, SectionSpan, TreeObject};
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -17,6 +16,7 @@ use stemma_pipeline::{ModelSettings, OnModelFailure, RunSettings, StructureMode,
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, comparable_results, report, simulate, submission,
 };
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, Priority};
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::{
     Collection, Gap, PageOrigin, Recognition, Source, SourceBody, TreeObject, WordReading, figures,
 };
@@ -23,6 +22,7 @@ use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings, WorkerDeps};
 use stemma_pipeline_tests::{Services, SingleDocument, report, simulate, submission};
+use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, JobId, Priority};
 

@@ -15,8 +15,8 @@ use std::time::Instant;
 use clap::Args;
 use stemma_archive::Archive;
 use stemma_boot::shutdown;
-use stemma_coordinator::SubmitRequest;
 use stemma_engine::flow::JobOptions;
+use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::blobs::Blobs;
 use stemma_store::{Env, Priority};
 use tokio::sync::{mpsc, watch};
@@ -145,7 +145,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     };
     let began = Instant::now();
     let manifest =
-        stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
+        stemma_roles::coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let documents = manifest.entries + batch.unreadable.len() as u64;
     let bytes = batch.submissions.iter().map(|file| file.size_bytes).sum();
     let progress = IngestProgress::new(

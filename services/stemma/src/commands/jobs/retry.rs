@@ -1,9 +1,9 @@
 //! `stemma retry`: submits failed or cancelled documents again.
 
 use serde::Serialize;
-use stemma_coordinator::SubmitRequest;
 use stemma_operations::FailureFilter;
 use stemma_pipeline::Submission;
+use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::Priority;
 
 use super::open_operations;
@@ -95,7 +95,7 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
             .options
             .job_options(format!("retry of {} documents", documents.len())),
     };
-    match stemma_coordinator::submit(
+    match stemma_roles::coordinator::submit(
         &runner.operations.env,
         &runner.operations.ports,
         order,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use stemma_adapters::s3::{BucketReader, S3};
-use stemma_coordinator::{SubmitRequest, job_entry};
 use stemma_document::{Collection, Digest};
 use stemma_edgar::{FilingSelection, FilterMismatch, FolderPlan};
 use stemma_engine::Ports;
@@ -16,6 +15,7 @@ use stemma_engine::objects::{ObjectLookup, ObjectMeta, RetryingLookup};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::{SourceWriter, file_uri};
+use stemma_roles::coordinator::{SubmitRequest, job_entry};
 use stemma_store::{Env, PortResult, Priority};
 
 use super::runner::JobRunner;
@@ -104,7 +104,8 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     };
     let operations = &runner.operations;
     let submitted =
-        match stemma_coordinator::start_job(&operations.env, &operations.ports, order).await {
+        match stemma_roles::coordinator::start_job(&operations.env, &operations.ports, order).await
+        {
             Err(error) => Err(error.into()),
             Ok(JobStart::Existing(manifest)) => {
                 context

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use stemma_adapters::s3::{BucketReader, S3};
-use stemma_coordinator::reindex::Reindex;
-use stemma_coordinator::run_reindex;
 use stemma_engine::Ports;
 use stemma_engine::lane_metrics::observe_lanes;
+use stemma_roles::coordinator::reindex::Reindex;
+use stemma_roles::coordinator::run_reindex;
 use stemma_store::Env;
 
 use super::ServiceArgs;
@@ -36,11 +36,11 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let reindex = reindex(&running, env.clone(), ports.clone())?;
     let reindex = run_reindex(reindex, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
-    let observer = stemma_coordinator::no_observer();
+    let observer = stemma_roles::coordinator::no_observer();
     let presence = running.presence();
     let lanes = observe_lanes(env.clone(), ports.clone(), presence.clone(), stop.clone());
     tokio::join!(
-        stemma_coordinator::run(env, ports, open_documents, observer, presence, stop),
+        stemma_roles::coordinator::run(env, ports, open_documents, observer, presence, stop),
         lanes,
         reindex
     );

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_archive::ApiError;
-use stemma_coordinator::SubmitRequest;
 use stemma_document::{Collection, Digest, DocId};
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -15,6 +14,7 @@ use stemma_operations::RetryCandidate;
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
+use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::{Env, JobId, Priority};
 
 use super::query::QueryServer;
@@ -131,7 +131,7 @@ impl UploadPort for UploadIntake {
             },
         };
         let manifest =
-            stemma_coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
+            stemma_roles::coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
         Ok(UploadReceipt {
             doc,
             job: manifest.job.to_string(),
@@ -153,13 +153,14 @@ impl UploadPort for UploadIntake {
                 ..JobOptions::default()
             },
         };
-        let submitted = stemma_coordinator::submit(&self.env, &self.ports, order, &documents);
+        let submitted =
+            stemma_roles::coordinator::submit(&self.env, &self.ports, order, &documents);
         Ok(submitted.await?.job)
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {
         Ok(
-            stemma_assembler::remove_document(&self.env, &self.ports, collection, doc)
+            stemma_roles::assembler::remove_document(&self.env, &self.ports, collection, doc)
                 .await
                 .map(drop)?,
         )

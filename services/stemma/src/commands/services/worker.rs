@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::queue::Lane;
-use stemma_worker::WorkerSettings;
+use stemma_roles::worker::WorkerSettings;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
@@ -63,7 +63,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
         presence: running.presence(),
         batches: running.config.model.provider.batch.settings(),
     };
-    stemma_worker::run(env, ports, tools, settings, stop).await;
+    stemma_roles::worker::run(env, ports, tools, settings, stop).await;
     Ok(running.end().await)
 }
 

@@ -11,7 +11,7 @@ use stemma_pipeline::{RunSettings, Submission};
 use stemma_store::{Env, PortError, PortResult, Priority};
 use tokio::sync::oneshot;
 
-use crate::{SubmitRequest, submit};
+use crate::coordinator::{SubmitRequest, submit};
 
 /// Requests that will become jobs, by collection and class.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! The worker service: executes tasks of the cpu lane, and of the llm lane where a model is configured. Any number of
+//! The worker: executes tasks of the cpu lane, and of the llm lane where a model is configured. Any number of
 //! workers may run, each with its own lanes and concurrency.
 
 use std::sync::Arc;

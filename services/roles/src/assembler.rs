@@ -1,4 +1,4 @@
-//! The assembler service: executes tasks of the publish lane. The only service that writes trees and change records.
+//! The assembler: executes tasks of the publish lane. The only role that writes trees and change records.
 
 use std::sync::Arc;
 use std::time::Duration;

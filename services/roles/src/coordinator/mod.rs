@@ -1,4 +1,4 @@
-//! The coordinator service: runs the engine's coordinator on filings, submits jobs, and turns [`reindex`] messages into
+//! The coordinator: runs the engine's coordinator on filings, submits jobs, and turns [`reindex`] messages into
 //! jobs. Several instances may run side by side.
 
 pub mod reindex;
@@ -18,7 +18,7 @@ use stemma_pipeline::{FilingFlow, RunSettings, Submission};
 use stemma_store::{Env, JobId, PortError, PortResult, Priority};
 use tokio_util::sync::CancellationToken;
 
-use crate::reindex::Reindex;
+use self::reindex::Reindex;
 
 // Bytes per token when collections are weighed for fairness: most of a PDF is not text.
 const BYTES_PER_TOKEN: u64 = 16;
