@@ -7,9 +7,9 @@ use crate::{
     Summary,
 };
 
-/// Maximum depth of a tree. Deeper levels are flattened into the last one and recorded as a gap.
+/// Levels of a tree. Deeper ones are flattened into the last and recorded as a gap.
 // A section takes two levels of JSON and `serde_json` accepts 128, so 32 leaves room for wrappers.
-pub(crate) const MAX_DEPTH: usize = 32;
+pub const MAX_LEVELS: usize = 32;
 
 /// A section before nesting. `depth` is 1-based and grows by at most one from node to node.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct FlatSection {
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     open: Vec<u32>,
-    // Number of nodes deeper than `MAX_DEPTH`.
+    // Number of nodes deeper than `MAX_LEVELS`.
     pub(crate) flattened: usize,
 }
 
@@ -41,8 +41,8 @@ impl Nesting {
         while self.open.last().is_some_and(|open| *open >= level) {
             self.open.pop();
         }
-        if self.open.len() >= MAX_DEPTH {
-            self.open.truncate(MAX_DEPTH - 1);
+        if self.open.len() >= MAX_LEVELS {
+            self.open.truncate(MAX_LEVELS - 1);
             self.flattened += 1;
         }
         self.open.push(level);
@@ -255,8 +255,8 @@ pub(crate) mod tests {
     fn levels_beyond_max_depth_are_flattened() {
         let mut nesting = Nesting::default();
         let depths: Vec<usize> = (1..=400).map(|level| nesting.push(level)).collect();
-        assert_eq!(depths.iter().max(), Some(&MAX_DEPTH));
-        assert_eq!(nesting.flattened, 400 - MAX_DEPTH);
+        assert_eq!(depths.iter().max(), Some(&MAX_LEVELS));
+        assert_eq!(nesting.flattened, 400 - MAX_LEVELS);
         assert_eq!(nesting.push(2), 2);
     }
 }

@@ -40,6 +40,7 @@ pub mod text;
 pub mod time_format;
 mod tree;
 
+pub use assemble::MAX_LEVELS;
 pub use catalog::{
     CatalogEntry, Change, ChangeKind, CompanionFile, CorrectionRef, DocumentVersion, Origin,
     PublishedTree, TreeObject,

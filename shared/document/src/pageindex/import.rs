@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 
 use super::starts::{StartReader, parse_index};
-use crate::assemble::{FlatSection, MAX_DEPTH, Nesting, assemble, assign_ends};
+use crate::assemble::{FlatSection, MAX_LEVELS, Nesting, assemble, assign_ends};
 use crate::{
     EvidenceSource, FilingFacts, Gap, Method, PageSpan, Provenance, Reference, ReferenceTarget,
     SectionId, SectionKind, SectionSpan, SectionTree, Summary,
@@ -183,7 +183,7 @@ fn depths_from_codes(rows: &[ImportedNode<'_>]) -> Vec<usize> {
         }) {
             open.pop();
         }
-        open.truncate(MAX_DEPTH - 1);
+        open.truncate(MAX_LEVELS - 1);
         open.push(code);
         depths.push(open.len());
     }
@@ -614,7 +614,7 @@ mod tests {
             deep = json!({"title": "up", "start_index": 99_999_999_999u64, "nodes": [deep]});
         }
         let tree = import(&json!([deep]), "x").unwrap();
-        assert_eq!(tree.walk().map(|(depth, _)| depth).max(), Some(MAX_DEPTH));
+        assert_eq!(tree.walk().map(|(depth, _)| depth).max(), Some(MAX_LEVELS));
         let codes: Vec<&str> = tree.gaps.iter().map(|gap| gap.code.as_str()).collect();
         assert_eq!(codes, ["tree.depth_capped", "import.title_cut"]);
     }

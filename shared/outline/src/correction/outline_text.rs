@@ -2,15 +2,13 @@
 
 use std::fmt::Write;
 
-use stemma_document::{DocId, Extent};
+use stemma_document::{DocId, Extent, MAX_LEVELS};
 
 use super::{CorrectedHeading, Correction, HeadingClaim};
 
 const MAX_BYTES: usize = 16 << 20;
 const MAX_LINES: usize = 50_000;
 const MAX_TITLE_BYTES: usize = 2_000;
-/// Trees have no deeper levels.
-const MAX_LEVEL: usize = 32;
 const INDENT: usize = 2;
 // A file of another kind has an error on each line.
 const MAX_ERRORS: usize = 20;
@@ -190,8 +188,8 @@ fn parse_heading(line: &str, above: u16, extent: Extent) -> Result<CorrectedHead
         ));
     }
     let level = spaces / INDENT + 1;
-    if level > MAX_LEVEL {
-        return Err(format!("level {level}; there are at most {MAX_LEVEL}"));
+    if level > MAX_LEVELS {
+        return Err(format!("level {level}; there are at most {MAX_LEVELS}"));
     }
     let level = u16::try_from(level).unwrap_or(u16::MAX);
     if level > above + 1 {

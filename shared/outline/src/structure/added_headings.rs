@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{EvidenceSource, PageNo};
+use stemma_document::{EvidenceSource, MAX_LEVELS, PageNo};
 
 use super::false_headings;
 use super::heading_budget;
@@ -35,8 +35,6 @@ const WHOLE_LINE_SHARE: f32 = 0.7;
 const ROWS_BELOW: usize = 4;
 // Pages on either side in which headings that have a look speak against a title that has none.
 const PAGES_NEAR: u32 = 3;
-// Deepest level that a model may state.
-const MAX_LEVEL: u16 = 32;
 
 /// A heading that a model named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -300,7 +298,7 @@ impl Skeleton<'_> {
                 };
                 let style = heading.style;
                 let rank = if heading.is_plain {
-                    plain_rank + u32::from(heading.level.clamp(1, MAX_LEVEL))
+                    plain_rank + u32::from(heading.level).clamp(1, MAX_LEVELS as u32)
                 } else {
                     nearest(&|other| *other == style)
                         .or_else(|| nearest(&|other| other.unplaced() == style.unplaced()))
