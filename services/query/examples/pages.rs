@@ -138,7 +138,7 @@ async fn blobs() -> Arc<dyn Blobs> {
         .put("dead/0123456789abcdef.json", letter.into())
         .await
         .unwrap();
-    // `tests/bench/screens` has 100,000 of them, for an optimized server.
+    // `tests/bench/run web` has 100,000 of them, for an optimized server.
     let sections = (0..20_000).map(|number| format!("# Section {number}\n"));
     store::publish_pages(blobs.as_ref(), "deep.pdf", &[&sections.collect::<String>()]).await;
     blobs

@@ -58,8 +58,7 @@ impl WordReading {
 impl Recognition {
     /// The confidence of a word that the file states.
     pub const STATED: u8 = 100;
-    /// Words below are in doubt, in percent: the highest bound at which nine of ten numbers are sure (`tests/bench/ocr
-    /// --bounds`, half A).
+    /// Words below are in doubt, in percent: the highest bound at which nine of ten numbers are sure (ADR 0048).
     pub const SURE: u8 = 80;
 
     /// The readings of all words of a page, in order.

@@ -28,7 +28,7 @@ pub struct ModelFile {
 }
 
 impl RecognizeRequest {
-    /// CPU time that drawing and reading a page may take. A dense page takes two to three seconds (`tests/bench/ocr`), coarse print of 60
+    /// CPU time that drawing and reading a page may take. A dense page takes two to three seconds (`tests/bench/run ocr`), coarse print of 60
     /// dpi as long.
     // Builds for tests are not optimized, and draw several times as long.
     pub const MAX_SECONDS: u32 = if cfg!(debug_assertions) { 30 } else { 10 };

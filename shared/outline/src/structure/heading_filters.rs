@@ -18,7 +18,7 @@ const TABLE_SHARE: f32 = 0.4;
 const MIN_DENSE: usize = 24;
 // A style of which this share stands above paragraphs is one of headings, not of labels. HTML declares the rows of tables, so
 // that labels in them are no candidates, and a lower share is enough. For PDF the lower share costs precision: .61 instead of
-// .68 on half B of `tests/bench/structure` (outline removed).
+// .68 on half B of `tests/bench/run structure` (outline removed).
 const OVER_TEXT: f32 = 0.9;
 const HTML_OVER_TEXT: f32 = 0.75;
 // Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the

@@ -23,7 +23,7 @@ use crate::settings::RunSettings;
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask};
 
-// A page where more than one in ten words, or numbers, is in doubt is worse than the degraded pages of `tests/bench/ocr`, of whose
+// A page where more than one in ten words, or numbers, is in doubt is worse than the degraded pages of `tests/bench/run ocr`, of whose
 // numbers nine in ten are sure.
 const UNSURE: f64 = 0.1;
 // A dense page of tables has 3,000 tokens.

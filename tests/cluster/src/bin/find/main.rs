@@ -223,8 +223,10 @@ impl SearchBench {
         let p50 = times.quantile(0.5);
         let p95 = times.quantile(0.95);
         let p99 = times.quantile(0.99);
-        self.mark("p50", p50, "ms", p50 <= MAX_P50_MS, "at most 5");
-        self.mark("p95", p95, "ms", p95 <= MAX_P95_MS, "at most 15");
+        let what = format!("{kind} questions, p50");
+        self.mark(&what, p50, "ms", p50 <= MAX_P50_MS, "at most 5");
+        let what = format!("{kind} questions, p95");
+        self.mark(&what, p95, "ms", p95 <= MAX_P95_MS, "at most 15");
         println!("    p99: {p99:.1} ms");
         Ok(())
     }
