@@ -12,8 +12,8 @@ use stemma_document::{
     CatalogEntry, Collection, DocId, Extent, Fact, Method, PublishedTree, SectionTree, TreeObject,
     VerifiedOutline, blob_keys,
 };
-use stemma_engine::Env;
-use stemma_engine::blobs::{Blobs, FolderBlobs};
+use stemma_store::Env;
+use stemma_store::blobs::{Blobs, FolderBlobs};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

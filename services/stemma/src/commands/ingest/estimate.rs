@@ -23,7 +23,7 @@ use crate::table::thousands;
 // Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
-// CPU time of text recognition for a page, and of a second reader that reads its numbers again (tests/bench/run ocr, ADR 0051).
+// CPU time of text recognition for a page, and of a second reader that reads its numbers again (tests/bench/run ocr, ADR 0048).
 const MS_PER_SCAN: u64 = 2_200;
 const MS_PER_SECOND_READING: u64 = 1_000;
 
