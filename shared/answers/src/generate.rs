@@ -210,10 +210,6 @@ impl AnswerBuilder<'_, '_> {
     }
 
     fn search_query(&self, text: &str, within: &DocumentScope, limit: usize) -> Query {
-        let strategy = match self.question.strategy {
-            RetrievalStrategy::Search(strategy) => strategy,
-            RetrievalStrategy::TreeSearch(_) => search::RankingStrategy::Auto,
-        };
         let filter = self.question.filter.clone();
         let item = self.question.item.clone();
         let within = within.clone();
@@ -223,7 +219,6 @@ impl AnswerBuilder<'_, '_> {
             filter,
             item,
             limit,
-            strategy,
             ..Query::default()
         }
     }
@@ -267,8 +262,8 @@ impl AnswerBuilder<'_, '_> {
         };
         let mut requests = match self.question.strategy {
             RetrievalStrategy::TreeSearch(strategy) => self.search_trees(&query, strategy).await?,
-            RetrievalStrategy::Search(_) if whole && limit <= FIRST_HITS => first.clone(),
-            RetrievalStrategy::Search(_) => self.search(&query).await?,
+            RetrievalStrategy::Ranked if whole && limit <= FIRST_HITS => first.clone(),
+            RetrievalStrategy::Ranked => self.search(&query).await?,
         };
         // The Item was guessed from a section's usual name. Where that finds nothing, search without it.
         if requests.hits.is_empty() && query.item != self.question.item {

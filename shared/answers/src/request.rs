@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::AnswerError;
-use crate::tree_search;
+use crate::tree_search::TreeSearchStrategy;
 use stemma_catalog::filter::Filter;
-use stemma_retrieval::search::{self, DocumentScope, ItemRef, MAX_QUERY_CHARS};
+use stemma_retrieval::search::{DocumentScope, ItemRef, MAX_QUERY_CHARS};
 
 /// Earlier turns of a conversation that are used: the last ones.
 pub const MAX_EARLIER: usize = 8;
@@ -98,41 +98,33 @@ impl AskRequest {
 }
 
 /// How sections are found: by search without a model, or by searching section trees with one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RetrievalStrategy {
-    Search(search::RankingStrategy),
-    TreeSearch(tree_search::TreeSearchStrategy),
-}
-
-impl Default for RetrievalStrategy {
-    fn default() -> Self {
-        Self::Search(search::RankingStrategy::Auto)
-    }
+    #[default]
+    Ranked,
+    #[serde(untagged)]
+    TreeSearch(TreeSearchStrategy),
 }
 
 impl RetrievalStrategy {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Search(strategy) => strategy.as_str(),
+            Self::Ranked => "ranked",
             Self::TreeSearch(strategy) => strategy.as_str(),
         }
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        search::RankingStrategy::from_name(name)
-            .map(Self::Search)
-            .or_else(|| tree_search::TreeSearchStrategy::from_name(name).map(Self::TreeSearch))
+        Self::all().find(|strategy| strategy.as_str() == name)
     }
 
     pub fn names() -> Vec<&'static str> {
-        let search = search::RankingStrategy::ALL.map(search::RankingStrategy::as_str);
-        search
-            .into_iter()
-            .chain(
-                tree_search::TreeSearchStrategy::ALL.map(tree_search::TreeSearchStrategy::as_str),
-            )
-            .collect()
+        Self::all().map(Self::as_str).collect()
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        std::iter::once(Self::Ranked).chain(TreeSearchStrategy::ALL.map(Self::TreeSearch))
     }
 }
 

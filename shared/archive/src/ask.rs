@@ -32,7 +32,7 @@ pub struct AnswerRequest {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub earlier: Vec<ConversationTurn>,
-    /// Retrieval strategy: `auto`, `ranked`, `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    /// Retrieval strategy: `ranked` (default); with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
     pub strategy: Option<String>,
     /// `search` retrieves sections, then answers; `agent` lets the model call tools; `auto` (default) searches, and lets the
     /// model call tools for what is left open.

@@ -8,11 +8,11 @@ use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
 use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
-use stemma_retrieval::search::{ItemRef, MissingTerm, RankingFeature, SearchStats, TotalHits};
+use stemma_retrieval::search::{ItemRef, MissingTerm, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchNote,
-    SearchResults, SearchService,
+    AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchNote, SearchResults,
+    SearchService,
 };
 use stemma_store::{PortError, PortResult};
 use utoipa::ToSchema;
@@ -45,8 +45,8 @@ pub struct SearchRequest {
     pub limit: Option<usize>,
     /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// `auto`, `ranked` or `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
-    #[schema(pattern = "^(auto|ranked|lexical|single|best_first|beam|mcts|auto-with-model)$")]
+    /// `ranked` (default); with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    #[schema(pattern = "^(ranked|single|best_first|beam|mcts|auto-with-model)$")]
     pub strategy: Option<String>,
     /// Maximum model calls. Defaults to the configuration.
     #[schema(format = "uint32")]
@@ -66,9 +66,6 @@ pub struct SearchRequest {
     /// Hits to skip, for callers with cursors of their own.
     #[serde(skip)]
     pub skip: usize,
-    /// Features of the ranking to turn off, to measure their effect.
-    #[serde(skip)]
-    pub disabled_features: Vec<RankingFeature>,
     /// Whether to avoid all paid calls, such as embedding the query.
     #[serde(skip)]
     pub free_only: bool,
@@ -144,14 +141,10 @@ impl SearchRequest {
     }
 
     // The cursor of a page is valid for the other pages of the same list only.
-    fn cursor_key(&self, strategy: RankingStrategy) -> String {
+    fn cursor_key(&self) -> String {
         format!(
-            "{}\n{:?}\n{:?}\n{:?}\n{}",
-            self.query,
-            self.scopes,
-            self.filter,
-            self.item,
-            strategy.as_str()
+            "{}\n{:?}\n{:?}\n{:?}",
+            self.query, self.scopes, self.filter, self.item
         )
     }
 }
@@ -163,11 +156,7 @@ impl Archive {
     /// [`ApiError`] when a scope or Item names nothing, the query has no words, or the index cannot be read.
     pub async fn search(&self, request: &SearchRequest) -> Result<SearchResponse, ApiError> {
         let strategy = request.retrieval_strategy()?;
-        let ranking = match strategy {
-            RetrievalStrategy::Search(ranking) => ranking,
-            RetrievalStrategy::TreeSearch(_) => RankingStrategy::default(),
-        };
-        let cursor_key = request.cursor_key(ranking);
+        let cursor_key = request.cursor_key();
         let skip = match request.cursor.as_deref() {
             None => request.skip,
             cursor => cursor::decode_offset(cursor, &cursor_key)?,
@@ -185,13 +174,11 @@ impl Archive {
             item,
             limit,
             skip,
-            strategy: ranking,
             explain: request.explain,
-            disabled_features: request.disabled_features.clone(),
             free_only: request.free_only,
         })?;
         let (mut results, reasoning, first_rank) = match strategy {
-            RetrievalStrategy::Search(_) => {
+            RetrievalStrategy::Ranked => {
                 let results = self.indexed()?.search(&self.catalog, &query, None).await?;
                 (results, None, skip + 1)
             }

@@ -456,27 +456,21 @@ async fn search(archive: &Archive, query: &str) -> crate::SearchResponse {
 #[tokio::test]
 async fn search_finds_sections_by_title_body_and_script() {
     let (_cache, archive) = indexed_archive().await;
-    for strategy in stemma_retrieval::RankingStrategy::ALL {
-        for (query, scope, locator) in [
-            ("risk factors 2022", "/", "ACME_2022#0003"),
-            ("hedged currencies", "/", "ACME_2022#0003"),
-            ("$1,577", "ACME_2021", "ACME_2021#0002"),
-            ("liquidity at year end", "/10-K", "ACME_2022#0005"),
-            ("收入", "/", "manual#0000"),
-        ] {
-            let request = SearchRequest {
-                query: query.into(),
-                scopes: vec![scope.into()],
-                limit: Some(5),
-                strategy: Some(strategy.as_str().into()),
-                ..SearchRequest::default()
-            };
-            let response = archive.search(&request).await.unwrap();
-            assert_eq!(
-                response.hits[0].locator, locator,
-                "{query}, {strategy:?}: {response:#?}"
-            );
-        }
+    for (query, scope, locator) in [
+        ("risk factors 2022", "/", "ACME_2022#0003"),
+        ("hedged currencies", "/", "ACME_2022#0003"),
+        ("$1,577", "ACME_2021", "ACME_2021#0002"),
+        ("liquidity at year end", "/10-K", "ACME_2022#0005"),
+        ("收入", "/", "manual#0000"),
+    ] {
+        let request = SearchRequest {
+            query: query.into(),
+            scopes: vec![scope.into()],
+            limit: Some(5),
+            ..SearchRequest::default()
+        };
+        let response = archive.search(&request).await.unwrap();
+        assert_eq!(response.hits[0].locator, locator, "{query}: {response:#?}");
     }
     let in_item = |query: &str| SearchRequest {
         query: query.into(),
@@ -490,14 +484,9 @@ async fn search_finds_sections_by_title_body_and_script() {
 }
 
 // The sections found for a query, by locator, and the codes of its notes.
-async fn locators(
-    archive: &Archive,
-    query: &str,
-    strategy: &str,
-) -> (Vec<String>, Vec<&'static str>) {
+async fn locators(archive: &Archive, query: &str) -> (Vec<String>, Vec<&'static str>) {
     let request = SearchRequest {
         query: query.into(),
-        strategy: Some(strategy.into()),
         ..SearchRequest::default()
     };
     let response = archive.search(&request).await.unwrap();
@@ -511,45 +500,43 @@ async fn locators(
 async fn operators_select_sections() {
     let (_cache, archive) = indexed_archive().await;
     let business = ["ACME_2021#0002", "ACME_2022#0002"];
-    for strategy in ["ranked", "lexical"] {
-        for (query, expected, notes) in [
-            (r#""anvils and rockets""#, &business[..], &[][..]),
-            (r#""rockets and anvils""#, &business, &["search.absent"]),
-            (r#""foreign currency" risk"#, &["ACME_2022#0003"], &[]),
-            (r#"currency -"foreign currency""#, &["ACME_2022#0003"], &[]),
-            ("currency -risk", &[], &["search.excluded"]),
-            ("rockets -title:business", &[], &["search.excluded"]),
+    for (query, expected, notes) in [
+        (r#""anvils and rockets""#, &business[..], &[][..]),
+        (r#""rockets and anvils""#, &business, &["search.absent"]),
+        (r#""foreign currency" risk"#, &["ACME_2022#0003"], &[]),
+        (r#"currency -"foreign currency""#, &["ACME_2022#0003"], &[]),
+        ("currency -risk", &[], &["search.excluded"]),
+        ("rockets -title:business", &[], &["search.excluded"]),
+        (
+            "liquidity OR hedging risk",
+            &["ACME_2022#0003", "ACME_2022#0005"],
+            &[],
+        ),
+        ("title:risk currency", &["ACME_2022#0003"], &[]),
+        (
+            r#"currency title:"risk factors" OR title:business"#,
+            &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
+            &[],
+        ),
+        ("rockets year:2021", &business[..1], &[]),
+        ("rockets company:Acme year:>=2022", &business[1..], &[]),
+        ("rockets -year:2021", &business[1..], &[]),
+        ("rockets company:Beta", &[], &["search.unmet"]),
+        (
+            r#""anvils" "hedging reduces""#,
+            &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
+            &["search.apart"],
+        ),
+    ] {
+        let found = locators(&archive, query).await;
+        assert_eq!(
+            found,
             (
-                "liquidity OR hedging risk",
-                &["ACME_2022#0003", "ACME_2022#0005"],
-                &[],
+                expected.iter().map(ToString::to_string).collect(),
+                notes.to_vec()
             ),
-            ("title:risk currency", &["ACME_2022#0003"], &[]),
-            (
-                r#"currency title:"risk factors" OR title:business"#,
-                &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
-                &[],
-            ),
-            ("rockets year:2021", &business[..1], &[]),
-            ("rockets company:Acme year:>=2022", &business[1..], &[]),
-            ("rockets -year:2021", &business[1..], &[]),
-            ("rockets company:Beta", &[], &["search.unmet"]),
-            (
-                r#""anvils" "hedging reduces""#,
-                &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
-                &["search.apart"],
-            ),
-        ] {
-            let found = locators(&archive, query, strategy).await;
-            assert_eq!(
-                found,
-                (
-                    expected.iter().map(ToString::to_string).collect(),
-                    notes.to_vec()
-                ),
-                "{query}, {strategy}"
-            );
-        }
+            "{query}"
+        );
     }
     // A name selects documents, whether in quotation marks or not.
     let request = SearchRequest {
@@ -570,35 +557,31 @@ async fn operators_select_sections() {
 #[tokio::test]
 async fn facets_count_the_matching_documents() {
     let (_cache, archive) = indexed_archive().await;
-    for strategy in ["ranked", "lexical"] {
-        let request = SearchRequest {
-            query: "rockets".into(),
-            limit: Some(1),
-            strategy: Some(strategy.into()),
-            ..SearchRequest::default()
-        };
-        let response = archive.search(&request).await.unwrap();
-        let facets: Vec<String> = response
-            .facets
-            .facets
-            .iter()
-            .flat_map(|facet| {
-                let values = facet.values.iter();
-                values.map(|value| format!("{} {} {}", facet.field, value.value, value.documents))
-            })
-            .collect();
-        assert_eq!(response.facets.total, TotalHits::Exact(2));
-        assert_eq!(
-            facets,
-            [
-                "company ACME INC 2",
-                "form 10-K 2",
-                "fiscal_year 2021 1",
-                "fiscal_year 2022 1"
-            ],
-            "{strategy}"
-        );
-    }
+    let request = SearchRequest {
+        query: "rockets".into(),
+        limit: Some(1),
+        ..SearchRequest::default()
+    };
+    let response = archive.search(&request).await.unwrap();
+    let facets: Vec<String> = response
+        .facets
+        .facets
+        .iter()
+        .flat_map(|facet| {
+            let values = facet.values.iter();
+            values.map(|value| format!("{} {} {}", facet.field, value.value, value.documents))
+        })
+        .collect();
+    assert_eq!(response.facets.total, TotalHits::Exact(2));
+    assert_eq!(
+        facets,
+        [
+            "company ACME INC 2",
+            "form 10-K 2",
+            "fiscal_year 2021 1",
+            "fiscal_year 2022 1"
+        ],
+    );
 }
 
 #[tokio::test]

@@ -216,7 +216,7 @@ fn no_model(strategy: TreeSearchStrategy) -> ApiError {
     ApiError::new(
         "config.no_model",
         message,
-        "set model.name and model.base_url, or search with strategy auto",
+        "set model.name and model.base_url, or search with strategy ranked",
     )
 }
 

@@ -88,8 +88,7 @@ pub fn ranked_pages(response: &SearchResponse) -> Vec<(String, u32)> {
     pages.into_iter().map(|(_, page)| page).collect()
 }
 
-/// Searches each question and ranks its gold pages. `template` has the search options. With `everywhere`, the whole
-/// collection is searched even if a question names its document. With `count_missing`, a question whose document is
+/// Searches each question and ranks its gold pages. With `everywhere`, the whole collection is searched even if a question names its document. With `count_missing`, a question whose document is
 /// missing counts as one without hits.
 ///
 /// # Errors
@@ -97,7 +96,6 @@ pub fn ranked_pages(response: &SearchResponse) -> Vec<(String, u32)> {
 pub async fn eval_retrieval(
     archive: &Archive,
     questions: &[GoldQuestion],
-    template: &SearchRequest,
     everywhere: bool,
     count_missing: bool,
 ) -> Result<RetrievalEval, ApiError> {
@@ -122,7 +120,7 @@ pub async fn eval_retrieval(
             query: question.question.clone(),
             scopes: within.iter().cloned().collect(),
             limit: Some(MAX_SECTIONS),
-            ..template.clone()
+            ..SearchRequest::default()
         };
         let began = Instant::now();
         let response = match archive.search(&request).await {

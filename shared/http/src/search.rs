@@ -40,9 +40,6 @@ pub(crate) struct SearchParams {
     skip: usize,
     /// `next_cursor` of the previous page, instead of `skip`
     cursor: Option<String>,
-    /// `auto`, `ranked` or `lexical`; strategies with a model need `POST`
-    #[param(pattern = "^(auto|ranked|lexical)$")]
-    strategy: Option<String>,
     /// include score components
     #[serde(default)]
     explain: bool,
@@ -56,7 +53,7 @@ impl SearchParams {
         }
         let scopes = self.documents.iter().flat_map(|names| names.split(','));
         let scopes = scopes.map(|name| name.trim().to_owned());
-        let request = SearchRequest {
+        Ok(SearchRequest {
             query: self.q,
             collection: self.collection,
             scopes: scopes.collect(),
@@ -65,19 +62,11 @@ impl SearchParams {
             limit: self.limit,
             skip: self.skip,
             cursor: self.cursor,
-            strategy: self.strategy,
             explain: self.explain,
             // Links, images and prefetching send `GET` without asking anyone, so it must not cost anything.
             free_only: true,
             ..SearchRequest::default()
-        };
-        match request.retrieval_strategy()? {
-            RetrievalStrategy::Search(_) => Ok(request),
-            RetrievalStrategy::TreeSearch(_) => {
-                let detail = "a strategy that asks a model needs POST /v1/search";
-                Err(Problem::parameter(422, "strategy", detail))
-            }
-        }
+        })
     }
 }
 

@@ -28,6 +28,6 @@ mod stated_names;
 pub mod usage;
 
 pub use search::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchHitPage,
-    SearchNote, SearchResults, SearchService,
+    AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchNote,
+    SearchResults, SearchService,
 };

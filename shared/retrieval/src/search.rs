@@ -64,14 +64,9 @@ pub struct Query {
     pub limit: usize,
     /// Number of hits to skip, for paging; at most [`MAX_SKIP`].
     pub skip: usize,
-    pub strategy: RankingStrategy,
     /// Whether to return the parts of each score.
     pub explain: bool,
-    /// Features of [`RankingStrategy::Ranked`] to disable, to measure their effect.
-    #[serde(rename = "without")]
-    pub disabled_features: Vec<RankingFeature>,
     /// Whether to avoid all paid calls. Semantic routing is then skipped, because it embeds the query.
-    #[serde(rename = "for_nothing")]
     pub free_only: bool,
 }
 
@@ -85,9 +80,7 @@ impl Default for Query {
             item: None,
             limit: 10,
             skip: 0,
-            strategy: RankingStrategy::Auto,
             explain: false,
-            disabled_features: Vec::new(),
             free_only: false,
         }
     }
@@ -133,84 +126,6 @@ impl std::str::FromStr for ItemRef {
                 text: text.chars().take(80).collect(),
             }),
         }
-    }
-}
-
-/// How sections are ranked. No strategy calls a language model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RankingStrategy {
-    /// The default, [`RankingStrategy::Ranked`].
-    #[default]
-    Auto,
-    /// Words by rarity, fields, the lexicon, statements and periods.
-    Ranked,
-    /// Baseline: BM25 over the text of passages.
-    Lexical,
-}
-
-impl RankingStrategy {
-    pub const ALL: [RankingStrategy; 3] = [
-        RankingStrategy::Auto,
-        RankingStrategy::Ranked,
-        RankingStrategy::Lexical,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RankingStrategy::Auto => "auto",
-            RankingStrategy::Ranked => "ranked",
-            RankingStrategy::Lexical => "lexical",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.as_str() == name)
-    }
-}
-
-/// A feature of [`RankingStrategy::Ranked`] that can be disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RankingFeature {
-    /// Matches headings, paths and summaries beside the text.
-    Fields,
-    /// Counts neighboring words of the query that stand side by side in the text.
-    Adjacency,
-    /// Adds what the lexicon gives for the words of the query.
-    Lexicon,
-    /// Prefers financial statements for queries about them.
-    Statements,
-    /// Finds the pages, tables, figures and sections that the query names by number.
-    References,
-    /// Restricts the search to issuers named in the query.
-    Routing,
-    /// Boosts documents with the years, quarters and forms named in the query.
-    Dates,
-    /// Prefers passages that display the declared figure for which the query asks.
-    Figures,
-}
-
-impl RankingFeature {
-    /// All features, with their names.
-    pub const ALL: [(RankingFeature, &str); 8] = [
-        (RankingFeature::Fields, "fields"),
-        (RankingFeature::Adjacency, "adjacency"),
-        (RankingFeature::Lexicon, "lexicon"),
-        (RankingFeature::Statements, "statements"),
-        (RankingFeature::References, "references"),
-        (RankingFeature::Routing, "routing"),
-        (RankingFeature::Dates, "dates"),
-        (RankingFeature::Figures, "figures"),
-    ];
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|(_, word)| *word == name)
-            .map(|(feature, _)| feature)
     }
 }
 
@@ -537,26 +452,6 @@ pub enum SearchError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn queries_deserialize_with_defaults() {
-        let query: Query =
-            serde_json::from_str(r#"{"text": "capex", "strategy": "lexical", "limit": 3}"#)
-                .unwrap();
-        assert_eq!(
-            query,
-            Query {
-                strategy: RankingStrategy::Lexical,
-                limit: 3,
-                ..Query::new("capex")
-            }
-        );
-        assert!(
-            RankingStrategy::ALL
-                .iter()
-                .all(|strategy| RankingStrategy::from_name(strategy.as_str()) == Some(*strategy))
-        );
-    }
 
     #[test]
     fn item_refs_parse_in_every_printed_form() {

@@ -169,7 +169,7 @@ async fn read_only_keys_never_call_the_model() {
     let search = |strategy: &str| json!({ "query": QUESTION, "strategy": strategy }).to_string();
     assert_eq!(
         server
-            .post_with(&reads, "/v1/search", &search("auto"))
+            .post_with(&reads, "/v1/search", &search("ranked"))
             .await
             .status,
         200

@@ -64,10 +64,9 @@ async fn a_search_by_url_is_the_same_search() {
     let server = start().await;
     server.post("/v1/search", r#"{"query": "risk"}"#).await;
     let body = r#"{"query": "\"currency risk\" -rockets", "scopes": ["/10-K"], "where": "fiscal_year>=2020",
-        "limit": 2, "strategy": "lexical", "explain": true}"#;
+        "limit": 2, "explain": true}"#;
     let mut posted = server.post("/v1/search", body).await.json();
-    let url = "/v1/search?q=%22currency+risk%22+-rockets&documents=/10-K&where=fiscal_year%3E%3D2020&limit=2\
-        &strategy=lexical&explain=true";
+    let url = "/v1/search?q=%22currency+risk%22+-rockets&documents=/10-K&where=fiscal_year%3E%3D2020&limit=2&explain=true";
     let reply = server.get(url).await;
     let mut found = reply.json();
     for response in [&mut posted, &mut found] {
@@ -163,7 +162,7 @@ async fn model_strategies_report_a_missing_model() {
         (refused.status, refused.code().as_str()),
         (422, "config.no_model")
     );
-    let plain = ask(r#""strategy": "auto""#).await.json();
+    let plain = ask(r#""strategy": "ranked""#).await.json();
     let auto = ask(r#""strategy": "auto-with-model", "budget_calls": 3"#)
         .await
         .json();

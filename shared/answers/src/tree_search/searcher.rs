@@ -91,7 +91,6 @@ impl TreeSearcher {
         session: &LlmSession,
     ) -> Result<TreeSearchResult, SearchError> {
         let plain = Query {
-            strategy: search::RankingStrategy::Ranked,
             skip: 0,
             ..query.clone()
         };

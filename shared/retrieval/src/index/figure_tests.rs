@@ -12,7 +12,7 @@ use super::query::search;
 use super::query_tests::indexed;
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
-use crate::search::{Query, RankingFeature, SearchHit};
+use crate::search::{Query, SearchHit};
 
 // A concept, the last day of its period, and the figure that the second page displays on a line (0-based).
 const FIGURES: [(&str, &str, &str, u32); 5] = [
@@ -118,18 +118,14 @@ fn report(issuer: &str, year: &str, facts: Option<FactTable>) -> (CatalogEntry, 
     (entry, opened)
 }
 
-fn hits(searcher: &IndexSearcher, text: &str, without: &[RankingFeature]) -> Vec<SearchHit> {
-    let query = Query {
-        disabled_features: without.to_vec(),
-        ..Query::new(text)
-    };
-    search(searcher, &AliasFile::default(), &query)
+fn hits(searcher: &IndexSearcher, text: &str) -> Vec<SearchHit> {
+    search(searcher, &AliasFile::default(), &Query::new(text))
         .unwrap()
         .hits
 }
 
 fn first(searcher: &IndexSearcher, text: &str) -> (String, String) {
-    let hit = hits(searcher, text, &[]).swap_remove(0);
+    let hit = hits(searcher, text).swap_remove(0);
     (hit.name, hit.path.last().cloned().unwrap_or_default())
 }
 
@@ -151,15 +147,13 @@ fn sections_that_display_the_figure_of_a_question_come_first() {
     }
     let bonuses = "What was accrued bonuses current as of December 31, 2024?";
     assert_eq!(first(&searcher, bonuses).1, "Position");
-    let without = hits(&searcher, bonuses, &[RankingFeature::Figures]);
-    assert_eq!(without[0].path, ["Discussion"]);
 }
 
 #[test]
 fn the_excerpt_is_of_the_section_that_displays_the_figure() {
     let searcher = indexed([report("Acme Works", "2024", Some(facts()))].into_iter());
     let question = "What was accrued bonuses current as of December 31, 2023?";
-    let hit = hits(&searcher, question, &[]).swap_remove(0);
+    let hit = hits(&searcher, question).swap_remove(0);
     let own = ["Earlier", "Owed before 74", "Loans 75"];
     assert!(
         own.iter().any(|line| hit.excerpt.text.contains(line)),
@@ -178,7 +172,7 @@ fn questions_for_no_figure_are_ranked_by_their_words() {
     }
     // One word of many is no name.
     let text = "What was said of accrued wages, rents, tolls and freight in 2024?";
-    let hit = hits(&searcher, text, &[]).swap_remove(0);
+    let hit = hits(&searcher, text).swap_remove(0);
     assert_eq!(hit.path, ["Discussion"]);
 }
 
@@ -197,7 +191,7 @@ fn facts_of_one_filing_change_nothing_in_others() {
     tagged[2].1.facts = Some(facts());
     let tagged = indexed(tagged.into_iter());
     let question = "What was accrued bonuses current of Bolt Mills as of December 31, 2024?";
-    assert_eq!(hits(&plain, question, &[]), hits(&tagged, question, &[]));
+    assert_eq!(hits(&plain, question), hits(&tagged, question));
     // The issuer of the question chooses the filing, its period the figure.
     let question = "What was accrued bonuses current of Acme Works as of December 31, 2023?";
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Runs a query against the index: selects documents, ranks passages and gathers them into sections.
 
-mod lexical;
+mod by_text;
 mod named;
 
 use std::time::Instant;
@@ -27,8 +27,8 @@ use crate::parsed_query::ParsedQuery;
 use crate::query_terms::QueryTerms;
 use crate::query_words::QueryWords;
 use crate::search::{
-    DocumentScope, ItemRef, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, RankingFeature,
-    RankingStrategy, SearchError, SearchHit, SearchNote, SearchResults, SearchStats,
+    DocumentScope, ItemRef, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, SearchError, SearchHit,
+    SearchNote, SearchResults, SearchStats,
 };
 use stemma_catalog::filter::FilterField;
 use stemma_reading::dates::QueryPeriod;
@@ -73,11 +73,8 @@ pub fn search(
         missing_terms: missing.find().map_err(|error| damaged(&error))?,
         ..SearchResults::default()
     };
-    match query.strategy {
-        RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&statistics, &mut results),
-        RankingStrategy::Lexical => run.lexical(&mut results),
-    }
-    .map_err(|error| damaged(&error))?;
+    run.ranked(&statistics, &mut results)
+        .map_err(|error| damaged(&error))?;
     if results.hits.is_empty() && query.skip == 0 {
         results.notes.extend(run.conditions.excluded_note());
     }
@@ -194,10 +191,7 @@ impl<'s> SearchRun<'s> {
             issuers = IssuerRouting::default();
         }
         // A single document leaves nothing to route.
-        if single.is_some()
-            || query.disabled_features.contains(&RankingFeature::Routing)
-            || !query.filter.is_empty() && issuers.documents.is_none()
-        {
+        if single.is_some() || !query.filter.is_empty() && issuers.documents.is_none() {
             issuers = IssuerRouting {
                 issuer_words: issuers.issuer_words,
                 names: issuers.names,
@@ -298,12 +292,7 @@ impl<'s> SearchRun<'s> {
 
     // The Item given by the caller, or else named in the query.
     fn requested_item(&self) -> Option<ItemRef> {
-        let requested = self.parsed.item.as_ref().map(|(item, _)| item).filter(|_| {
-            !self
-                .query
-                .disabled_features
-                .contains(&RankingFeature::Routing)
-        });
+        let requested = self.parsed.item.as_ref().map(|(item, _)| item);
         self.query.item.as_ref().or(requested).cloned()
     }
 
@@ -412,13 +401,7 @@ impl<'s> SearchRun<'s> {
     ) -> tantivy::Result<()> {
         let fit = self.document_fit()?;
         let requested = self.requested_passages(&fit)?;
-        let ranking = Ranking::new(
-            self.searcher,
-            &self.parsed,
-            fit,
-            &self.query.disabled_features,
-            statistics,
-        )?;
+        let ranking = Ranking::new(self.searcher, &self.parsed, fit, statistics)?;
         let conditioned = match self.conditions.is_empty() {
             true => None,
             false => self.passages_of(&self.passage_scope())?,
@@ -478,13 +461,6 @@ impl<'s> SearchRun<'s> {
 
     // The passages of the documents that fit the named period and form best.
     fn requested_passages(&self, fit: &DocumentFit<'_>) -> tantivy::Result<Option<PassageSet<'s>>> {
-        if self
-            .query
-            .disabled_features
-            .contains(&RankingFeature::Dates)
-        {
-            return Ok(None);
-        }
         let keys = fit.requested_documents(&self.documents, &self.fields)?;
         if keys.len() == self.documents.len()
             || !(1..=MAX_REQUESTED_DOCUMENTS).contains(&keys.len())

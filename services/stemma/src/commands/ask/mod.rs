@@ -68,8 +68,8 @@ pub struct AskOptions {
     /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
-    /// Search strategy: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
+    /// Search strategy: ranked; with the model: single, best_first, beam, mcts, auto-with-model.
+    #[arg(long, value_name = "NAME", default_value = "ranked", value_parser = strategy)]
     strategy: RetrievalStrategy,
     /// search: find sections, then answer; agent: the model calls tools until it can answer; auto: search, then agent for
     /// what is left open.

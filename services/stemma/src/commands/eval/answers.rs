@@ -36,7 +36,7 @@ pub struct AnswersArgs {
     #[arg(long)]
     everywhere: bool,
     /// Search strategy, as for `stemma ask`.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
+    #[arg(long, value_name = "NAME", default_value = "ranked", value_parser = strategy)]
     strategy: RetrievalStrategy,
     /// auto, search, or agent; as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = mode)]

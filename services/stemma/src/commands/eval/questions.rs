@@ -1,9 +1,7 @@
 //! `stemma eval retrieval`: measures search on questions whose pages are known.
 
-use stemma_archive::SearchRequest;
 use stemma_evaluation::question::GoldQuestion;
 use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
-use stemma_retrieval::RankingStrategy;
 
 use super::show::table_of_numbers;
 use super::{Evaluation, GoldArgs, SkippedEntry};
@@ -21,23 +19,15 @@ pub struct RetrievalArgs {
     /// Search all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
-    /// Search strategy: `auto`, `ranked`, or `lexical`.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = crate::commands::search::strategy)]
-    strategy: RankingStrategy,
 }
 
 /// Runs `eval retrieval`.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<GoldQuestion> = args.gold.read()?;
     let reader = open_indexed(context).await?;
-    let template = SearchRequest {
-        strategy: Some(args.strategy.as_str().into()),
-        ..SearchRequest::default()
-    };
     let eval = stemma_evaluation::retrieval::eval_retrieval(
         &reader,
         &questions,
-        &template,
         args.everywhere,
         args.gold.count_missing,
     )

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use stemma_answers::RetrievalStrategy;
 use stemma_archive::{MAX_LIMIT, SearchFacets, SearchHit, SearchRequest, SearchResponse};
-use stemma_retrieval::RankingStrategy;
-use stemma_retrieval::search::{AppliedFilter, MissingTerm, RankingFeature, TotalHits};
+use stemma_retrieval::search::{AppliedFilter, MissingTerm, TotalHits};
 
 use crate::commands::ask;
 use crate::commands::format::{excerpt_line, page_or_line_range, short_section_path, show_notes};
@@ -43,10 +42,9 @@ Examples:
   stemma search \"why did margins fall\" --strategy auto-with-model --budget-calls 8
   stemma search --batch questions.jsonl > answers.jsonl
 
-Strategies without a model: auto, ranked (the same), lexical (plain baseline). With a model
-(docs/guide/search.md): single sends the whole tree, best_first opens the best section next, beam
-descends level by level, mcts is a Monte Carlo tree search, auto-with-model chooses. Earlier
-replies are reused.
+The strategy ranked asks no model. Of those with a model (docs/REASONING.md), single sends the
+whole tree, best_first opens the best section next, beam descends level by level, mcts is a Monte
+Carlo tree search, auto-with-model chooses. Earlier replies are reused.
 
 Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}; omit `doc` to search everything. Each
 result is a line {\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. A
@@ -80,8 +78,8 @@ pub struct SearchArgs {
     /// Number of sections to skip, for the next page of results.
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
-    /// Search strategy: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = ask::strategy)]
+    /// Search strategy: ranked; with a model: single, best_first, beam, mcts, auto-with-model.
+    #[arg(long, value_name = "NAME", default_value = "ranked", value_parser = ask::strategy)]
     strategy: RetrievalStrategy,
     /// Limit on model calls.
     #[arg(long, value_name = "N")]
@@ -98,28 +96,6 @@ pub struct SearchArgs {
     /// Answer a file of questions, one JSON object per line; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
-    /// Turn off a ranking feature, to measure its effect; repeatable.
-    #[arg(long, value_name = "FEATURE", value_parser = ranking_feature)]
-    without: Vec<RankingFeature>,
-}
-
-/// Parses a strategy that needs no model.
-pub fn strategy(name: &str) -> Result<RankingStrategy, String> {
-    RankingStrategy::from_name(name).ok_or_else(|| {
-        format!(
-            "one of {}",
-            RankingStrategy::ALL.map(RankingStrategy::as_str).join(", ")
-        )
-    })
-}
-
-fn ranking_feature(name: &str) -> Result<RankingFeature, String> {
-    RankingFeature::from_name(name).ok_or_else(|| {
-        format!(
-            "one of {}",
-            RankingFeature::ALL.map(|(_, word)| word).join(", ")
-        )
-    })
 }
 
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
@@ -136,7 +112,6 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         budget_calls: args.budget_calls,
         budget_tokens: args.budget_tokens,
         explain: args.explain,
-        disabled_features: args.without,
         ..SearchRequest::default()
     };
     let reader = open_indexed(context).await?;
@@ -173,7 +148,7 @@ fn check_strategy(args: &SearchArgs) -> Result<(), CommandError> {
             "--skip does not work with a model strategy",
         )
         .with_next("use -n 20 instead, or a strategy without a model")),
-        RetrievalStrategy::Search(_) if has_budget => Err(CommandError::new(
+        RetrievalStrategy::Ranked if has_budget => Err(CommandError::new(
             "search.budget",
             "a budget needs a strategy that uses a model",
         )

@@ -12,7 +12,6 @@ use crate::index::document_fit::DocumentFit;
 use crate::index::schema::Fields;
 use crate::lexicon::EntryKind;
 use crate::parsed_query::ParsedQuery;
-use crate::search::RankingFeature;
 
 // Phrases relative to a word as rare, in the text and in row labels.
 pub(super) const PHRASE_WEIGHT: f32 = 0.8;
@@ -30,17 +29,12 @@ const MAX_NEXT_PHRASES: usize = 2;
 pub(super) struct FilingRules<'a> {
     pub(super) parsed: &'a ParsedQuery,
     pub(super) fields: &'a Fields,
-    pub(super) disabled: &'a [RankingFeature],
     pub(super) passages: &'a PassageSet<'a>,
     // Whether each passage is part of a filing.
     pub(super) is_filing: Vec<bool>,
 }
 
 impl FilingRules<'_> {
-    fn uses(&self, feature: RankingFeature) -> bool {
-        !self.disabled.contains(&feature)
-    }
-
     /// Adds the phrases of the lexicon, in the text and in row labels. Of each entry the best phrase counts in full, and the
     /// next two count half.
     pub(super) fn score_phrases(
@@ -53,9 +47,6 @@ impl FilingRules<'_> {
             best: vec![None; count],
             lines: vec![0.0; count],
         };
-        if !self.uses(RankingFeature::Lexicon) {
-            return Ok(matches);
-        }
         let mut best_scores = vec![0.0; count];
         for group in &self.parsed.phrase_groups {
             for (part, field, weight) in [
@@ -105,9 +96,6 @@ impl FilingRules<'_> {
         parts: &mut Parts,
     ) -> tantivy::Result<Vec<Option<StatementKind>>> {
         let mut best: Vec<(f32, Option<StatementKind>)> = vec![(0.0, None); self.passages.len()];
-        if !self.uses(RankingFeature::Statements) {
-            return Ok(vec![None; self.passages.len()]);
-        }
         let lines = phrases.share_of_lines();
         for (kind, share) in &self.parsed.statements {
             let fields = [
@@ -138,9 +126,6 @@ impl FilingRules<'_> {
         unit: f32,
         parts: &mut Parts,
     ) -> tantivy::Result<()> {
-        if !self.uses(RankingFeature::Dates) {
-            return Ok(());
-        }
         let scores = documents.scores(self.passages, self.fields)?;
         let scores = scores.iter().map(|score| unit * DOCUMENT_FIT_SHARE * score);
         parts.add(ScorePart::Document, &scores.collect::<Vec<_>>());

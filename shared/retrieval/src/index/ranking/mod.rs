@@ -27,7 +27,6 @@ use super::document_fit::DocumentFit;
 use super::schema::{DocumentKind, Fields};
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
-use crate::search::RankingFeature;
 
 // Shares of the best word score for a named caption, and for a named page or the table of contents.
 const CAPTION_WEIGHT: f32 = 0.5;
@@ -132,7 +131,6 @@ pub(super) struct Ranking<'q> {
     fields: Fields,
     parsed: &'q ParsedQuery,
     documents: DocumentFit<'q>,
-    disabled: &'q [RankingFeature],
     scope: &'q ScopeStatistics<'q>,
     words: WordScorer,
 }
@@ -143,7 +141,6 @@ impl<'q> Ranking<'q> {
         searcher: &'q IndexSearcher,
         parsed: &'q ParsedQuery,
         documents: DocumentFit<'q>,
-        disabled: &'q [RankingFeature],
         scope: &'q ScopeStatistics<'q>,
     ) -> tantivy::Result<Self> {
         let fields = Fields::get();
@@ -152,14 +149,9 @@ impl<'q> Ranking<'q> {
             fields,
             parsed,
             documents,
-            disabled,
             words: WordScorer::new(parsed, &fields, scope)?,
             scope,
         })
-    }
-
-    fn uses(&self, feature: RankingFeature) -> bool {
-        !self.disabled.contains(&feature)
     }
 
     /// Up to `limit` passages of `scope` by their words, phrases, and the pages and parts that the query names, best first.
@@ -221,33 +213,27 @@ impl<'q> Ranking<'q> {
             });
             Ok(())
         };
-        if self.uses(RankingFeature::Lexicon) {
-            for group in &self.parsed.phrase_groups {
-                for phrase in &group.phrases {
-                    let term = Term::from_field_text(self.fields.phrases, phrase);
-                    add(term, PHRASE_WEIGHT * group.weight)?;
-                }
+        for group in &self.parsed.phrase_groups {
+            for phrase in &group.phrases {
+                let term = Term::from_field_text(self.fields.phrases, phrase);
+                add(term, PHRASE_WEIGHT * group.weight)?;
             }
         }
-        if self.uses(RankingFeature::Statements) {
-            for (kind, share) in &self.parsed.statements {
-                let term = Term::from_field_text(self.fields.statements, kind.code());
-                add(term, share / 2.0)?;
-            }
+        for (kind, share) in &self.parsed.statements {
+            let term = Term::from_field_text(self.fields.statements, kind.code());
+            add(term, share / 2.0)?;
         }
-        if self.uses(RankingFeature::References) {
-            let references = &self.parsed.references;
-            for caption in &references.captions {
-                add(Term::from_field_text(self.fields.captions, caption), 1.0)?;
-            }
-            let cover = references.cover.then_some(1);
-            for page in references.pages.iter().copied().chain(cover) {
-                add(Term::from_field_u64(self.fields.page, page.into()), 1.0)?;
-                add(
-                    Term::from_field_text(self.fields.label, &page.to_string()),
-                    1.0,
-                )?;
-            }
+        let references = &self.parsed.references;
+        for caption in &references.captions {
+            add(Term::from_field_text(self.fields.captions, caption), 1.0)?;
+        }
+        let cover = references.cover.then_some(1);
+        for page in references.pages.iter().copied().chain(cover) {
+            add(Term::from_field_u64(self.fields.page, page.into()), 1.0)?;
+            add(
+                Term::from_field_text(self.fields.label, &page.to_string()),
+                1.0,
+            )?;
         }
         Ok(clauses)
     }
@@ -264,18 +250,12 @@ impl<'q> Ranking<'q> {
             totals: vec![0.0; passages.len()],
         };
         let doc_keys = passages.column("doc_key")?;
-        self.words.score(
-            &passages,
-            self.scope,
-            &self.fields,
-            self.disabled,
-            &mut parts,
-        )?;
+        self.words
+            .score(&passages, self.scope, &self.fields, &mut parts)?;
         let kinds = passages.column("sort")?;
         let rules = FilingRules {
             parsed: self.parsed,
             fields: &self.fields,
-            disabled: self.disabled,
             is_filing: kinds
                 .iter()
                 .map(|kind| *kind != DocumentKind::Other as u64)
@@ -322,10 +302,8 @@ impl<'q> Ranking<'q> {
 
     // The words of the requested figure that names of figures have.
     fn figure_terms(&self) -> tantivy::Result<Vec<(Term, f32)>> {
-        let figure = self.parsed.figure.as_ref();
-        let figure = figure.filter(|_| self.uses(RankingFeature::Figures));
         let mut terms = Vec::new();
-        for (word, _) in figure.iter().flat_map(|figure| &figure.words) {
+        for (word, _) in self.parsed.figure.iter().flat_map(|figure| &figure.words) {
             let term = Term::from_field_text(self.fields.figures, word);
             if self.searcher.doc_freq(&term)? > 0 {
                 let in_text = Term::from_field_text(self.fields.body, word);
@@ -342,8 +320,7 @@ impl<'q> Ranking<'q> {
         unit: f32,
         parts: &mut Parts,
     ) -> tantivy::Result<Vec<Option<FigureMatch>>> {
-        let figure = self.parsed.figure.as_ref();
-        let Some(figure) = figure.filter(|_| self.uses(RankingFeature::Figures)) else {
+        let Some(figure) = &self.parsed.figure else {
             return Ok(vec![None; passages.len()]);
         };
         let matches = match_figures(figure, passages, self.scope, &self.fields)?;
@@ -364,7 +341,7 @@ impl<'q> Ranking<'q> {
         parts: &mut Parts,
     ) -> tantivy::Result<()> {
         let references = &self.parsed.references;
-        if references.is_empty() || !self.uses(RankingFeature::References) {
+        if references.is_empty() {
             return Ok(());
         }
         let mut scores = vec![0.0_f32; passages.len()];

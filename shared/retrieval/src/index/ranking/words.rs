@@ -9,7 +9,6 @@ use super::candidates::{PassageSet, ScopeStatistics};
 use super::{Parts, ScorePart};
 use crate::index::schema::Fields;
 use crate::parsed_query::ParsedQuery;
-use crate::search::RankingFeature;
 
 // A word in a heading, a row label, a title above the page or a running head, and a pair of words side by side: shares of
 // the word's weight in the text.
@@ -58,7 +57,6 @@ impl WordScorer {
         passages: &PassageSet<'_>,
         scope: &ScopeStatistics<'_>,
         fields: &Fields,
-        disabled: &[RankingFeature],
         parts: &mut Parts,
     ) -> tantivy::Result<()> {
         let lengths = passages.column("length")?;
@@ -78,34 +76,30 @@ impl WordScorer {
             parts.add(ScorePart::Text, &scores);
             positions.push(places);
         }
-        if !disabled.contains(&RankingFeature::Fields) {
-            for (part, field, share) in [
-                (ScorePart::Headings, fields.headings, HEADINGS_WEIGHT),
-                (ScorePart::Labels, fields.labels, LABELS_WEIGHT),
-                (ScorePart::Path, fields.path, PATH_WEIGHT),
-                (ScorePart::Path, fields.running, RUNNING_HEAD_WEIGHT),
-                (ScorePart::Summary, fields.summary, SUMMARY_WEIGHT),
-            ] {
-                for scores in self.score_field(passages, field, share)? {
-                    parts.add(part, &scores);
-                }
+        for (part, field, share) in [
+            (ScorePart::Headings, fields.headings, HEADINGS_WEIGHT),
+            (ScorePart::Labels, fields.labels, LABELS_WEIGHT),
+            (ScorePart::Path, fields.path, PATH_WEIGHT),
+            (ScorePart::Path, fields.running, RUNNING_HEAD_WEIGHT),
+            (ScorePart::Summary, fields.summary, SUMMARY_WEIGHT),
+        ] {
+            for scores in self.score_field(passages, field, share)? {
+                parts.add(part, &scores);
             }
         }
-        if !disabled.contains(&RankingFeature::Adjacency) {
-            for (first, second, distance) in &self.pairs {
-                let weight = PAIR_WEIGHT * (self.weights[*first] + self.weights[*second]) / 2.0;
-                let scores: Vec<f32> = (0..passages.len())
-                    .map(|at| {
-                        let times =
-                            count_pairs(&positions[*first][at], &positions[*second][at], *distance);
-                        match times {
-                            0 => 0.0,
-                            times => weight * scope.saturation(times as f32, lengths[at]),
-                        }
-                    })
-                    .collect();
-                parts.add(ScorePart::Adjacency, &scores);
-            }
+        for (first, second, distance) in &self.pairs {
+            let weight = PAIR_WEIGHT * (self.weights[*first] + self.weights[*second]) / 2.0;
+            let scores: Vec<f32> = (0..passages.len())
+                .map(|at| {
+                    let times =
+                        count_pairs(&positions[*first][at], &positions[*second][at], *distance);
+                    match times {
+                        0 => 0.0,
+                        times => weight * scope.saturation(times as f32, lengths[at]),
+                    }
+                })
+                .collect();
+            parts.add(ScorePart::Adjacency, &scores);
         }
         Ok(())
     }

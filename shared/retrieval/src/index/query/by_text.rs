@@ -1,4 +1,4 @@
-//! The plain search: BM25 over the text of passages.
+//! The search where no candidate has the words that count: BM25 over the text of passages.
 
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, Query as IndexQuery, TermQuery};
@@ -13,13 +13,6 @@ use crate::search::SearchResults;
 const MAX_TEXT_WORDS: usize = 60;
 
 impl SearchRun<'_> {
-    // The lexical baseline.
-    pub(super) fn lexical(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let words = self.parsed.words.iter().map(|(word, _)| word.clone());
-        self.by_text(&words.collect::<Vec<_>>(), results)
-    }
-
-    // BM25 over the text of passages.
     pub(super) fn by_text(
         &self,
         words: &[String],
