@@ -34,13 +34,6 @@ pub(crate) struct InputMessage {
 }
 
 impl InputMessage {
-    pub(crate) fn from_user(text: String) -> Self {
-        Self {
-            role: "user".into(),
-            content: Value::String(text),
-        }
-    }
-
     fn text(&self) -> String {
         match &self.content {
             Value::String(text) => text.clone(),

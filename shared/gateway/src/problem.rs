@@ -325,10 +325,7 @@ impl IntoResponse for Problem {
 
 /// Whether clients of this path expect OpenAI's error format.
 pub fn is_openai_path(path: &str) -> bool {
-    matches!(
-        path,
-        "/v1/chat/completions" | "/v1/responses" | "/v1/models"
-    ) || path.starts_with("/v1/models/")
+    matches!(path, "/v1/chat/completions" | "/v1/models") || path.starts_with("/v1/models/")
 }
 
 /// The problem for a failed question.

@@ -201,7 +201,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
     let server = start_with_model_and(answer_model(&provider), QuerySettings::default()).await;
     let answers = "/v1/answers";
     let chat = "/v1/chat/completions";
-    let responses = "/v1/responses";
     let pageindex = "/chat/completions/";
     let comparisons = "/v1/comparisons";
     let search = "/v1/search";
@@ -216,10 +215,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
             400,
             "request.invalid",
             vec![
-                (
-                    responses,
-                    format!(r#"{{"model": "default", "input": {}}}"#, deep(100_000)),
-                ),
                 (
                     pageindex,
                     format!(
@@ -241,7 +236,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
                 (answers, json!({ "question": long }).to_string()),
                 (comparisons, "x".repeat(100_000)),
                 (chat, "x".repeat((1 << 20) + 1)),
-                (responses, "x".repeat((1 << 20) + 1)),
                 (pageindex, "x".repeat((1 << 20) + 1)),
             ],
         ),
@@ -267,10 +261,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
                 (
                     chat,
                     json!({ "model": "default", "messages": user_messages(&long) }).to_string(),
-                ),
-                (
-                    responses,
-                    json!({ "model": "default", "input": long }).to_string(),
                 ),
                 (
                     pageindex,
@@ -335,10 +325,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
                         .to_string(),
                 ),
                 (
-                    responses,
-                    json!({ "model": "default", "input": { "role": "user" } }).to_string(),
-                ),
-                (
                     pageindex,
                     json!({ "messages": user_messages("x"), "doc_id": 7 }).to_string(),
                 ),
@@ -364,7 +350,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
     for (path, field) in [
         (answers, "question"),
         (chat, "model"),
-        (responses, "input"),
         (pageindex, "folder_id"),
         (comparisons, "right"),
         (search, "query"),

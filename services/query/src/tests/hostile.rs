@@ -255,7 +255,7 @@ fn hostile_question(rng: &mut HostileRng) -> (&'static str, Value) {
         { "role": "user", "content": other }, { "role": "assistant", "content": [{ "type": "text", "text": text }] },
         { "role": rng.choose(&["user", "system", "\u{0}"]), "content": text },
     ]);
-    match rng.below(8) {
+    match rng.below(7) {
         0 => (
             "/v1/answers",
             json!({ "question": text, "mode": rng.choose(&["agent", "search"]) }),
@@ -273,14 +273,10 @@ fn hostile_question(rng: &mut HostileRng) -> (&'static str, Value) {
             json!({ "model": text, "messages": messages, "stream": true }),
         ),
         4 => (
-            "/v1/responses",
-            json!({ "model": "default", "input": text }),
-        ),
-        5 => (
             "/chat/completions/",
             json!({ "messages": messages, "doc_id": rng.choose(&["ACME_2022", "#", ""]), "enable_citations": true }),
         ),
-        6 => (
+        5 => (
             "/retrieval/",
             json!({ "doc_id": rng.choose(&["ACME_2022", "QUEUED", "/"]), "query": text }),
         ),

@@ -127,57 +127,6 @@ async fn a_completion_cites_its_pages() {
 }
 
 #[tokio::test]
-async fn responses_and_completions_agree() {
-    let server = scripted().await;
-    let whole = server
-        .post(
-            "/v1/responses",
-            r#"{"model": "default", "input": "What was capex?"}"#,
-        )
-        .await
-        .json();
-    let part = &whole["output"][0]["content"][0];
-    assert_eq!(
-        (&whole["status"], &part["type"]),
-        (&json!("completed"), &json!("output_text"))
-    );
-    assert_eq!(part["annotations"][0]["type"], "url_citation");
-    let parts =
-        json!([{"role": "user", "content": [{"type": "input_text", "text": "What was capex?"}]}]);
-    let request = json!({ "model": "default", "input": parts, "stream": true });
-    let stream = server
-        .stream("/v1/responses", &request.to_string(), "*/*")
-        .await;
-    let events = frames(&stream.body);
-    let names: Vec<&str> = events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        (names[0], names[names.len() - 1]),
-        ("response.created", "response.completed")
-    );
-    assert!(
-        events
-            .iter()
-            .enumerate()
-            .all(|(at, event)| event["sequence_number"] == at)
-    );
-    let streamed: String = events
-        .iter()
-        .filter_map(|event| event["delta"].as_str())
-        .collect();
-    assert_eq!(streamed, part["text"].as_str().unwrap());
-    let end = &events[events.len() - 1]["response"];
-    assert_eq!(
-        (&end["output"], &end["id"], &end["usage"]),
-        (&whole["output"], &whole["id"], &whole["usage"])
-    );
-    let continued = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
-    assert_eq!(server.post("/v1/responses", continued).await.status, 422);
-}
-
-#[tokio::test]
 async fn unverified_claims_are_marked_whole_and_streamed() {
     let server = scripted().await;
     let request = json!({ "model": "default", "messages": [{ "role": "user", "content": "What were profits?" }] });
@@ -246,23 +195,6 @@ async fn unverified_claims_are_marked_whole_and_streamed() {
         last["choices"][0]["delta"]["annotations"],
         message["annotations"]
     );
-    let input = json!({ "model": "default", "input": "What were profits?", "stream": true });
-    let events = frames(
-        &server
-            .stream("/v1/responses", &input.to_string(), "*/*")
-            .await
-            .body,
-    );
-    let streamed: String = events
-        .iter()
-        .filter_map(|event| event["delta"].as_str())
-        .collect();
-    let end = &events[events.len() - 1]["response"];
-    assert_eq!(
-        (streamed.as_str(), &end["output"][0]["content"][0]["text"]),
-        (text, &json!(text))
-    );
-    assert_eq!(end["stemma"]["claims"], whole["stemma"]["claims"]);
 }
 
 #[tokio::test]
@@ -332,17 +264,6 @@ async fn errors_have_openai_shape() {
         );
         assert_eq!(error["trace_id"].as_str().map(str::len), Some(32));
     }
-    let untagged = server
-        .post("/v1/responses", r#"{"model": "default", "input": 5}"#)
-        .await;
-    let message = untagged.json()["error"]["message"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        untagged.status == 422 && message.starts_with("`input` must be a string or a list"),
-        "{message}"
-    );
     for stream in [false, true] {
         let nothing = json!({ "model": "default", "stream": stream, "messages": [{"role": "user", "content": "???"}] });
         let reply = server

@@ -1,4 +1,4 @@
-//! OpenAI-compatible API: `/v1/chat/completions`, `/v1/responses`, `/v1/models`.
+//! OpenAI-compatible API: `/v1/chat/completions`, `/v1/models`.
 //!
 //! A model is a collection, or a part of one: `default`, `default/10-K/2022`, `default/@company/3M`,
 //! `default/3M_2022_10K`. Questions are answered from its documents, with citations in `annotations` as `url_citation` and
@@ -7,7 +7,6 @@
 
 pub(super) mod chat;
 pub(super) mod models;
-pub(super) mod responses;
 
 use std::sync::Arc;
 
@@ -27,12 +26,10 @@ use crate::conversation;
 use crate::render::{CitationMark, NOT_VERIFIED};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
-    let body_limit = DefaultBodyLimit::max(MAX_CONVERSATION_BYTES);
     OpenApiRouter::default()
         .routes(routes!(models::list))
         .routes(routes!(models::one))
-        .routes(routes!(chat::completions).layer(body_limit))
-        .routes(routes!(responses::create).layer(body_limit))
+        .routes(routes!(chat::completions).layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES)))
 }
 
 // A model is a visible collection, optionally with a scope; any other name is a scope in the first collection.
@@ -69,8 +66,7 @@ fn resolve_model(
     Ok((archive, vec![scope_path]))
 }
 
-// Chat completions nest the citation, responses do not. The title repeats the verification status, because clients may
-// list sources without the text.
+// The title repeats the verification status, because clients may list sources without the text.
 fn annotation(headers: &HeaderMap, mark: &CitationMark<'_>) -> UrlCitation {
     let citation = mark.citation;
     let doubt = if mark.verified { "" } else { NOT_VERIFIED };
