@@ -153,20 +153,6 @@ pub struct Ticker {
     pub exchange: Option<String>,
 }
 
-/// Shares of one class that are outstanding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShareCount {
-    /// Digits only.
-    #[serde(flatten)]
-    pub count: Fact,
-    /// The class as printed; `None` if the cover names none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub class: Option<String>,
-    /// ISO 8601 date of the count.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub as_of: Option<String>,
-}
-
 /// A further registrant of a combined filing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoRegistrant {
@@ -220,9 +206,6 @@ pub struct FilingFacts {
     /// In the order of the cover page.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tickers: Vec<Ticker>,
-    /// One count per class, in the order of the cover page.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub shares_outstanding: Vec<ShareCount>,
     /// Items of a current report (`5.02`), in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reported_items: Vec<Fact>,
@@ -286,11 +269,6 @@ impl FilingFacts {
                 .map(|registrant| ("co_registrant", &registrant.name)),
         );
         entries.extend(self.symbols().map(|symbol| ("ticker", symbol)));
-        entries.extend(
-            self.shares_outstanding
-                .iter()
-                .map(|shares| ("shares_outstanding", &shares.count)),
-        );
         entries.extend(
             self.reported_items
                 .iter()
@@ -419,14 +397,6 @@ mod tests {
         for invalid in ["0000320193-2200-0108", "1234", ""] {
             assert_eq!(FilingFacts::parse_accession(invalid), None, "{invalid}");
         }
-    }
-
-    #[test]
-    fn share_counts_of_older_trees_have_no_class() {
-        let counts: Vec<ShareCount> =
-            serde_json::from_str(r#"[{"value":"1000000","page":1}]"#).unwrap();
-        assert_eq!(counts[0].count, Fact::from_text("1000000", PageNo::new(1)));
-        assert_eq!(counts[0].class, None);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use catalog::{
     PublishedTree, TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
-pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, ShareCount, Ticker};
+pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect, Turn};
 pub use grid::{GridCell, GridLine};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};

@@ -99,7 +99,7 @@ fn normalize(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{Fact, ShareCount, Ticker};
+    use stemma_document::{Fact, Ticker};
 
     use super::*;
 
@@ -110,11 +110,6 @@ mod tests {
             symbol: text(symbol),
             exchange: None,
         };
-        let shares = |count: &str, class: Option<&str>| ShareCount {
-            count: text(count),
-            class: class.map(Into::into),
-            as_of: Some("2023-01-31".into()),
-        };
         let facts = FilingFacts {
             form: Some(text("10-K")),
             issuer: Some(text("3M Company")),
@@ -122,13 +117,11 @@ mod tests {
             fiscal_period: Some(text("Q2")),
             tickers: vec![ticker("MMM"), ticker("MMM26")],
             cik: Some(text("66740")),
-            shares_outstanding: vec![shares("7", None), shares("5", Some("class B"))],
             ..FilingFacts::default()
         };
         let gold = r#"{"doc": "a", "form": "10-Q", "registrant": "3M  COMPANY", "fiscal_year": 2023, "fiscal_quarter": 2,
             "tickers": ["mmm26", "MMM"], "cik": null, "state": "Delaware", "accession": [],
-            "shares_outstanding": [{"shares": 5, "class": "Class B"}, {"shares": 7, "class": null}],
-            "co_registrants": ["B Corp"]}"#;
+            "cover_tickers": [{"symbol": "MMM26", "exchange": null}, {"symbol": "mmm"}], "co_registrants": ["B Corp"]}"#;
         let gold: GoldMetadata = serde_json::from_str(gold).unwrap();
         let verdicts: Vec<_> = score(&gold, &facts)
             .into_iter()
@@ -138,11 +131,11 @@ mod tests {
             ("accession", FactVerdict::Right),
             ("cik", FactVerdict::Invented),
             ("co_registrants", FactVerdict::Missing),
+            ("cover_tickers", FactVerdict::Right),
             ("fiscal_quarter", FactVerdict::Right),
             ("fiscal_year", FactVerdict::Right),
             ("form", FactVerdict::Wrong),
             ("registrant", FactVerdict::Right),
-            ("shares_outstanding", FactVerdict::Right),
             ("state", FactVerdict::Missing),
             ("tickers", FactVerdict::Right),
         ];

@@ -23,7 +23,7 @@ const fn plain(name: &'static str, read: fn(&FilingFacts) -> Vec<FactFields>) ->
     }
 }
 
-const FACTS: [NamedFact; 17] = [
+const FACTS: [NamedFact; 16] = [
     plain("form", |facts| values(&facts.form)),
     plain("registrant", |facts| values(&facts.issuer)),
     NamedFact {
@@ -44,11 +44,6 @@ const FACTS: [NamedFact; 17] = [
         name: "cover_tickers",
         fields: &["symbol", "exchange"],
         read: cover_tickers,
-    },
-    NamedFact {
-        name: "shares_outstanding",
-        fields: &["shares", "class", "as_of"],
-        read: shares_outstanding,
     },
     plain("reported_items", |facts| values(&facts.reported_items)),
     plain("cik", |facts| values(&facts.cik)),
@@ -118,20 +113,6 @@ fn cover_tickers(facts: &FilingFacts) -> Vec<FactFields> {
             vec![
                 ("symbol", Some(ticker.symbol.value.clone())),
                 ("exchange", ticker.exchange.clone()),
-            ]
-        })
-        .collect()
-}
-
-fn shares_outstanding(facts: &FilingFacts) -> Vec<FactFields> {
-    facts
-        .shares_outstanding
-        .iter()
-        .map(|shares| {
-            vec![
-                ("shares", Some(shares.count.value.clone())),
-                ("class", shares.class.clone()),
-                ("as_of", shares.as_of.clone()),
             ]
         })
         .collect()

@@ -205,10 +205,7 @@ word_lists! {
         OPEN_ENDS: WordList,
         AUXILIARIES: WordList,
     }
-    "shares.txt" {
-        CLAUSE_OPENERS: WordList,
-        SHARE_KINDS: WordList,
-        SHARE_NOUNS: WordList,
+    "exchanges.txt" {
         EXCHANGE_PREFIXES: WordList,
         EXCHANGE_NAMES: WordList,
     }

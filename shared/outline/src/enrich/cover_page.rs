@@ -10,7 +10,7 @@ use stemma_reading::vocabulary::{AFTER_FORM, COVER_FORMS};
 use super::dates::{self, Date};
 use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
-use super::{co_registrants, registrant, securities, share_counts};
+use super::{co_registrants, registrant, securities};
 
 // A date stands within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
@@ -50,11 +50,6 @@ pub(super) fn cover_facts(
     facts.tickers = pages
         .iter()
         .map(securities::tickers)
-        .find(|items| !items.is_empty())
-        .unwrap_or_default();
-    facts.shares_outstanding = pages
-        .iter()
-        .map(share_counts::shares_outstanding)
         .find(|items| !items.is_empty())
         .unwrap_or_default();
     Some(facts)

@@ -22,7 +22,6 @@ mod section_text;
 mod securities;
 mod select_sentences;
 mod sentences;
-mod share_counts;
 mod summarize;
 mod words;
 
