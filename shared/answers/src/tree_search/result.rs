@@ -42,12 +42,6 @@ impl TreeSearchStrategy {
             TreeSearchStrategy::Mcts => "mcts",
         }
     }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.as_str() == name)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,6 +86,16 @@ impl TreeSearchTrace {
     // Something was done without the model.
     pub(super) fn note_failure(&mut self, what: &str, error: &SessionError) {
         self.notes.push(Note::from_error(what, error));
+    }
+
+    // A step over several documents.
+    pub(super) fn add_step(&mut self, what: &'static str, why: String) {
+        self.steps.push(TraceStep {
+            doc: None,
+            what,
+            why,
+            thinking: Vec::new(),
+        });
     }
 }
 
@@ -162,7 +166,7 @@ pub enum Relation {
 pub struct AppliedKnowledge {
     /// Name of the rule or preference.
     pub name: String,
-    /// Why it was chosen: `keyword “capex”`, `similarity 0.42`, `model`.
+    /// Why it was chosen: `keyword “capex”`.
     pub by: String,
     #[serde(rename = "says")]
     pub text: String,

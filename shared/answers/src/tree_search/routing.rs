@@ -1,28 +1,36 @@
-//! Chooses documents for a question with a model: by their descriptions, or by metadata conditions.
+//! Chooses documents for a question: by content, and where that leaves many, with a model.
 //!
-//! Conditions can only name fields and values that documents have: the model picks from a list and never writes a condition of
-//! its own.
+//! The model reads the descriptions of those that fit best by content. Where content says nothing, it names metadata conditions:
+//! it picks from fields and values that documents have, and never writes a condition of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 use stemma_llm::request::OutputSchema;
 use stemma_store::{PortError, PortResult};
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
-use super::result::Note;
-
+use super::result::{Note, TreeSearchTrace};
+use super::scoring::ScoringQuestion;
 use super::search_tree::{one_line, truncate};
+use super::searcher::TreeSearchSources;
 use crate::document_scope::documents_in_scope;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
 use stemma_catalog::facets::FacetField;
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_retrieval::search::{DocumentScope, Query, SearchError, SearchResults};
 
+// Documents that are described in one call: with 6 the right one is missed in 4.5 % of questions, with 24 it is found as with 12
+// (docs/REASONING.md).
+const DESCRIBED: usize = 12;
 // When no description fits, the next best documents by content are described once more.
-pub(super) const MAX_ROUNDS: usize = 2;
+const MAX_ROUNDS: usize = 2;
+// Hits used to choose documents. Several per described document, since many hits in one document crowd out others.
+const ROUTING_HITS: usize = 8 * MAX_ROUNDS * DESCRIBED;
 const ABOUT_CHARS: usize = 300;
 const MAX_VALUES_SHOWN: usize = 40;
 const FIELDS: [(FilterField, FacetField); 4] = [
@@ -32,104 +40,139 @@ const FIELDS: [(FilterField, FacetField); 4] = [
     (FilterField::FiscalPeriod, FacetField::FiscalPeriod),
 ];
 const MIN_SCORE: f32 = 0.3;
+// How documents were chosen, for the trace.
+const BY_CONTENT: &str = "by content and years";
+const BY_DESCRIPTION: &str = "by their descriptions";
 
-/// How documents are chosen for a question that does not name one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Routing {
-    /// By content. When that leaves many, by the descriptions of the `routing_described` that fit best by content; by
-    /// metadata when content says nothing.
-    #[default]
-    Auto,
-    /// By what search without a model finds in them.
-    Content,
-    /// The model picks by descriptions.
-    Description,
-    /// The model names metadata conditions.
-    Metadata,
-}
-
-/// The documents to choose from.
+// The documents to choose from.
 #[derive(Clone, Copy)]
-pub(super) struct RoutingScope<'a> {
-    pub(super) catalog: &'a Catalog,
-    pub(super) documents: &'a DocumentSet,
+struct RoutingScope<'a> {
+    catalog: &'a Catalog,
+    documents: &'a DocumentSet,
 }
 
-/// Why documents were not chosen.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RoutingError {
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The catalog cannot be read.
-    #[error(transparent)]
-    Port(#[from] PortError),
+/// At most `most` documents to walk, and the hits of search without a model in them.
+///
+/// # Errors
+/// [`SearchError`] when search without a model fails, or the catalog cannot be read.
+pub(super) async fn route(
+    sources: TreeSearchSources<'_>,
+    plain: &Query,
+    question: &ScoringQuestion,
+    most: usize,
+    session: &LlmSession,
+    trace: &mut TreeSearchTrace,
+) -> Result<(SearchResults, Vec<DocId>), SearchError> {
+    let in_scope = documents_in_scope(sources.catalog, &plain.within, &plain.filter)?
+        .and(&sources.catalog.with_tree()?);
+    let scope = RoutingScope {
+        catalog: sources.catalog,
+        documents: &in_scope,
+    };
+    let wide = Query {
+        limit: ROUTING_HITS,
+        ..plain.clone()
+    };
+    let first = sources.search.search(&wide, Some(session)).await?;
+    if in_scope.len() <= 1 {
+        return Ok((first, sources.catalog.ids(&in_scope)?));
+    }
+    let ranked = best_documents(&first, MAX_ROUNDS * DESCRIBED);
+    let (asked, how) = match ranked.len() {
+        // The question names its issuer, or content leaves no more documents than are walked.
+        found if (1..=most).contains(&found) => (None, BY_CONTENT),
+        // Content does not tell which of very many documents to describe.
+        0 if in_scope.len() > DESCRIBED => (
+            by_metadata(&question.question, scope, session, trace).await?,
+            "by what must be true of them",
+        ),
+        _ => {
+            let shortlist = described(scope, &ranked)?;
+            let fitting = by_description(&question.question, &shortlist, session).await;
+            let fitting = fitting.unwrap_or_else(|error| {
+                trace.note_failure("routing", &error);
+                None
+            });
+            (fitting, BY_DESCRIPTION)
+        }
+    };
+    let years = question
+        .analysis
+        .iter()
+        .flat_map(|analysis| &analysis.years);
+    let years: Vec<u16> = years.copied().collect();
+    let (narrowed, how) = match asked {
+        Some(documents) => (documents, how),
+        None => match documents_of_years(&years, scope)? {
+            Some(documents) => (documents, BY_CONTENT),
+            None => return Ok((first, ranked.into_iter().take(most).collect())),
+        },
+    };
+    trace.add_step(
+        "routing",
+        format!("{} of {} documents, {how}", narrowed.len(), in_scope.len()),
+    );
+    let within = DocumentScope::Documents(narrowed.clone());
+    let wide = Query { within, ..wide };
+    let results = sources.search.search(&wide, Some(session)).await?;
+    let by_content = best_documents(&results, narrowed.len());
+    // The model puts the documents that it chooses by description in order.
+    let mut order = match how == BY_DESCRIPTION || by_content.is_empty() {
+        true => narrowed,
+        false => by_content,
+    };
+    order.truncate(most);
+    // Metadata may be wrong or missing, and so may the model: the best document by content is always walked.
+    if let Some(best) = ranked
+        .first()
+        .filter(|best| most > 1 && !order.contains(best))
+    {
+        order.truncate(most - 1);
+        order.push(*best);
+    }
+    Ok((results, order))
 }
 
-impl Routing {
-    pub(super) fn description(self) -> &'static str {
-        match self {
-            Self::Auto | Self::Content => "by content and years",
-            Self::Description => "by their descriptions",
-            Self::Metadata => "by what must be true of them",
+// The documents that are described: the best ones by content, or the first in scope without any. Without hits there is no next
+// best document for a second round.
+fn described(scope: RoutingScope<'_>, ranked: &[DocId]) -> PortResult<Vec<Arc<CatalogDocument>>> {
+    let listed = ranked.iter().map(|doc| scope.catalog.get(*doc));
+    let listed = listed.collect::<PortResult<Vec<_>>>()?;
+    let shortlist: Vec<_> = listed.into_iter().flatten().collect();
+    if !shortlist.is_empty() {
+        return Ok(shortlist);
+    }
+    scope
+        .catalog
+        .list(scope.documents)
+        .take(DESCRIBED)
+        .collect()
+}
+
+fn best_documents(results: &SearchResults, most: usize) -> Vec<DocId> {
+    let mut scores: Vec<(DocId, f64, u32)> = Vec::new();
+    for hit in &results.hits {
+        match scores.iter_mut().find(|(doc, ..)| *doc == hit.doc_id) {
+            Some((_, sum, count)) => (*sum, *count) = (*sum + hit.score, *count + 1),
+            None => scores.push((hit.doc_id, hit.score, 1)),
         }
     }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct RoutingOutcome {
-    // `None`: the model's reply does not restrict the documents.
-    pub(super) documents: Option<Vec<DocId>>,
-    // Facets and values in the reply that no document has.
-    pub(super) unknown: u32,
-    pub(super) note: Option<Note>,
-}
-
-impl Routing {
-    // `candidates`: the documents that fit best by content, of which `described` are described per call.
-    pub(super) async fn narrow(
-        self,
-        question: &str,
-        scope: RoutingScope<'_>,
-        (candidates, described): (&[Arc<CatalogDocument>], usize),
-        session: &LlmSession,
-    ) -> Result<RoutingOutcome, RoutingError> {
-        match self {
-            Self::Auto | Self::Content => Ok(RoutingOutcome::default()),
-            Self::Description => {
-                for batch in candidates.chunks(described.max(1)).take(MAX_ROUNDS) {
-                    let fit = by_description(question, batch, session).await?;
-                    if !fit.is_empty() {
-                        return Ok(RoutingOutcome {
-                            documents: Some(fit),
-                            ..RoutingOutcome::default()
-                        });
-                    }
-                }
-                Ok(RoutingOutcome::default())
-            }
-            Self::Metadata => {
-                let (filter, unknown) = by_metadata(question, scope, session).await?;
-                let documents = matching_documents(&filter, scope)?;
-                let message =
-                    "no document has all that the model asked of its metadata: that was left out";
-                let is_empty = documents.is_none() && !filter.is_empty();
-                let note = is_empty.then(|| Note::new("routing.filter_empty", message));
-                Ok(RoutingOutcome {
-                    documents,
-                    unknown,
-                    note,
-                })
-            }
-        }
-    }
+    // Sum of scores over the root of n + 1 (PageIndex's DocScore): many matching sections speak for a document, but each less
+    // than the first.
+    let mut ranked: Vec<(DocId, f64)> = scores
+        .into_iter()
+        .map(|(doc, sum, count)| (doc, sum / f64::from(count + 1).sqrt()))
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    ranked
+        .into_iter()
+        .take(most.max(1))
+        .map(|(doc, _)| doc)
+        .collect()
 }
 
 // A filing also tells of the year before, so the filings of the year after each count too. `None` when nothing matches.
-pub(super) fn documents_of_years(
-    years: &[u16],
-    scope: RoutingScope<'_>,
-) -> PortResult<Option<Vec<DocId>>> {
+fn documents_of_years(years: &[u16], scope: RoutingScope<'_>) -> PortResult<Option<Vec<DocId>>> {
     let values: Vec<String> = years
         .iter()
         .flat_map(|year| [*year, year + 1])
@@ -146,8 +189,22 @@ pub(super) fn documents_of_years(
     matching_documents(&Filter::Condition(condition), scope)
 }
 
-// Matching documents, best first.
+// Documents that may have the answer, best first; `None` if no description fits.
 async fn by_description(
+    question: &str,
+    shortlist: &[Arc<CatalogDocument>],
+    session: &LlmSession,
+) -> Result<Option<Vec<DocId>>, SessionError> {
+    for batch in shortlist.chunks(DESCRIBED).take(MAX_ROUNDS) {
+        let fitting = fitting_documents(question, batch, session).await?;
+        if !fitting.is_empty() {
+            return Ok(Some(fitting));
+        }
+    }
+    Ok(None)
+}
+
+async fn fitting_documents(
     question: &str,
     candidates: &[Arc<CatalogDocument>],
     session: &LlmSession,
@@ -170,20 +227,17 @@ async fn by_description(
         );
     }
     #[derive(Deserialize)]
-
     struct DocumentScore {
         document: u64,
         score: f32,
     }
     #[derive(Deserialize)]
-
     struct RankedDocuments {
         documents: Vec<DocumentScore>,
     }
     let mut choices = session
         .complete(&prompt, |reply: RankedDocuments| Ok(reply.documents))
         .await?;
-
     choices.retain(|choice| choice.score >= MIN_SCORE);
     choices.sort_by(|a, b| b.score.total_cmp(&a.score));
     // Numbers that were not shown are ignored.
@@ -198,13 +252,36 @@ async fn by_description(
         .collect())
 }
 
-// The conditions of the model's reply, and how many of them no document has.
+// Documents of which is true what the model says; `None` if it says nothing that any document has.
 async fn by_metadata(
     question: &str,
     scope: RoutingScope<'_>,
     session: &LlmSession,
-) -> Result<(Filter, u32), RoutingError> {
-    let field_values = values(question, scope)?;
+    trace: &mut TreeSearchTrace,
+) -> PortResult<Option<Vec<DocId>>> {
+    let values = known_values(question, scope)?;
+    let (filter, unknown) = match named_conditions(question, &values, session).await {
+        Ok(named) => named,
+        Err(error) => {
+            trace.note_failure("routing", &error);
+            return Ok(None);
+        }
+    };
+    trace.unknown_ids += unknown;
+    let documents = matching_documents(&filter, scope)?;
+    if documents.is_none() && !filter.is_empty() {
+        let message = "no document has all that the model asked of its metadata: that was left out";
+        trace.notes.push(Note::new("routing.filter_empty", message));
+    }
+    Ok(documents)
+}
+
+// The conditions of the model's reply, and how many of them no document has.
+async fn named_conditions(
+    question: &str,
+    field_values: &BTreeMap<FilterField, Vec<String>>,
+    session: &LlmSession,
+) -> Result<(Filter, u32), SessionError> {
     if field_values.is_empty() {
         return Ok((Filter::default(), 0));
     }
@@ -227,13 +304,11 @@ async fn by_metadata(
         .with_block("Question", question)
         .with_block("Facets", listing.join("\n"));
     #[derive(Deserialize)]
-
     struct NamedCondition {
         facet: String,
         value: String,
     }
     #[derive(Deserialize)]
-
     struct ConditionList {
         conditions: Vec<NamedCondition>,
     }
@@ -242,7 +317,6 @@ async fn by_metadata(
         .await?;
     let mut chosen: BTreeMap<FilterField, Vec<String>> = BTreeMap::new();
     let mut unknown = 0;
-
     for NamedCondition { facet, value } in choices {
         let of = FilterField::from_name(&facet)
             .and_then(|field| Some((field, field_values.get(&field)?)));
@@ -283,7 +357,7 @@ async fn by_metadata(
 }
 
 // Values of the documents' fields; those that the question mentions come first.
-fn values(
+fn known_values(
     question: &str,
     scope: RoutingScope<'_>,
 ) -> PortResult<BTreeMap<FilterField, Vec<String>>> {
@@ -316,15 +390,6 @@ fn matching_documents(filter: &Filter, scope: RoutingScope<'_>) -> PortResult<Op
     let docs = documents.map(|document| Ok(document?.doc()));
     let docs = docs.collect::<PortResult<Vec<DocId>>>()?;
     Ok(Some(docs).filter(|docs| !docs.is_empty()))
-}
-
-// Documents in scope that have a tree.
-pub(super) fn in_scope(
-    catalog: &Catalog,
-    within: &stemma_retrieval::DocumentScope,
-    filter: &Filter,
-) -> PortResult<DocumentSet> {
-    Ok(documents_in_scope(catalog, within, filter)?.and(&catalog.with_tree()?))
 }
 
 fn describe_document(document: &CatalogDocument) -> String {

@@ -40,6 +40,16 @@ pub(super) struct ScoringReply {
     pub(super) unknown_ids: u32,
 }
 
+// What a listing shows of the text of a section, with the most characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excerpt {
+    None,
+    // Where the words of the question occur.
+    Snippet(usize),
+    // The beginning.
+    Text(usize),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScoringTask {
     // Stage in the call log, and name of the schema.
@@ -47,6 +57,10 @@ pub(super) struct ScoringTask {
     // Property of the reply that holds the sections.
     reply_property: &'static str,
     instructions: &'static str,
+    // Whether the listing is the tree, of which the reply names the best sections only.
+    pub(super) shows_tree: bool,
+    pub(super) summary_chars: usize,
+    pub(super) excerpt: Excerpt,
 }
 
 impl ScoringTask {
@@ -56,6 +70,9 @@ impl ScoringTask {
         instructions: "The listing is the whole section tree of the document, deeper sections indented. Name the sections whose own \
                text most likely holds the answer, best first: at most ten, the narrowest that do. Leave out what merely \
                mentions the subject.",
+        shows_tree: true,
+        summary_chars: 240,
+        excerpt: Excerpt::None,
     };
     // Second try after `SELECT` chose nothing.
     pub(super) const SELECT_WIDER: ScoringTask = ScoringTask {
@@ -68,24 +85,36 @@ impl ScoringTask {
         reply_property: "values",
         instructions: "The listing holds sections from different places of the document's tree. Value every one of them: how \
                likely it, or a section below it, holds the answer.",
+        shows_tree: false,
+        summary_chars: 160,
+        excerpt: Excerpt::None,
     };
     pub(super) const DESCEND: ScoringTask = ScoringTask {
         stage: "descend_sections",
         reply_property: "branches",
         instructions: "The listing holds the sections of one level of the document's tree. Name those below or in which the \
                answer most likely stands, best first.",
+        shows_tree: false,
+        summary_chars: 90,
+        excerpt: Excerpt::None,
     };
     pub(super) const RANK: ScoringTask = ScoringTask {
         stage: "rank_sections",
         reply_property: "ranking",
         instructions: "The listing holds sections that may answer the question, each with its summary, and with words of its text \
                where there are some. Score every one by how likely its own text holds the answer.",
+        shows_tree: false,
+        summary_chars: 90,
+        excerpt: Excerpt::Snippet(120),
     };
     pub(super) const SCORE_TEXT: ScoringTask = ScoringTask {
         stage: "read_sections",
         reply_property: "readings",
         instructions: "The listing holds sections, each with the beginning or the best lines of its text. Value every one by what \
                the text says: how likely it holds the answer.",
+        shows_tree: false,
+        summary_chars: 0,
+        excerpt: Excerpt::Text(600),
     };
 
     fn system(self) -> String {
@@ -230,7 +259,6 @@ fn parse_reply(
                 let reason = truncate(&one_line(&entry.reason), REASON_CHARS);
                 parsed.scores.push(SectionScore {
                     at,
-
                     score: entry.score.clamp(0.0, 1.0),
                     reason,
                 });

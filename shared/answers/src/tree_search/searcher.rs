@@ -7,19 +7,17 @@ use stemma_document::DocId;
 
 use super::analysis;
 use super::knowledge::Knowledge;
-use super::llm_session::{LlmClient, LlmSession, SessionError};
+use super::llm_session::{LlmClient, LlmSession};
 use super::result::{
     Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
 };
-use super::routing::{self, MAX_ROUNDS, Routing, RoutingError, RoutingScope};
+use super::routing;
 use super::score_cache::ScoreCache;
 use super::scoring::ScoringQuestion;
 use super::search_tree::SearchTree;
 use super::selection;
 use super::settings::TreeSearchSettings;
-use super::strategies::{
-    SearchContext, StrategyTrace, add_best_lexical, auto, beam, best_first, mcts, single,
-};
+use super::strategies::{self, MAX_SECTIONS, SearchContext, StrategyTrace, THRESHOLD, WalkEnd};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_retrieval::search::{
@@ -27,11 +25,9 @@ use stemma_retrieval::search::{
 };
 use stemma_store::PortResult;
 
-// Hits used to choose documents.
-const ROUTING_HITS: usize = 100;
-// More hits per described document, since many hits in one document crowd out others.
-const HITS_PER_DOCUMENT: usize = 8;
 const CONCURRENT_DOCUMENTS: usize = 4;
+// Added to the lexical score of preferred and expected sections.
+const PREFERENCE_BONUS: f32 = 0.15;
 
 #[derive(Clone, Copy)]
 pub struct TreeSearchSources<'a> {
@@ -56,7 +52,6 @@ impl TreeSearcher {
             client,
             settings,
             knowledge,
-
             scores,
         }
     }
@@ -102,9 +97,9 @@ impl TreeSearcher {
         let question = self
             .analyze_question(&query.text, session, &mut trace)
             .await;
-        let (first, documents) = self
-            .route(sources, &plain, &question, session, &mut trace)
-            .await?;
+        let most = self.settings.documents.max(1);
+        let (first, documents) =
+            routing::route(sources, &plain, &question, most, session, &mut trace).await?;
         let walks = documents
             .into_iter()
             .map(|doc| self.search_document(sources, &plain, doc, strategy, &question, session));
@@ -113,7 +108,7 @@ impl TreeSearcher {
             .try_collect()
             .await?;
         let mut walks: Vec<DocumentWalk> = walks.into_iter().flatten().collect();
-        self.fall_back(&mut walks);
+        Self::fall_back(&mut walks);
         let chosen = self
             .select_sections(sources, &mut walks, query.limit, &mut trace)
             .await;
@@ -134,46 +129,24 @@ impl TreeSearcher {
         Ok(TreeSearchResult { results, trace })
     }
 
-    // Question analysis and selection of expert knowledge, concurrently.
+    // Question analysis and selection of expert knowledge.
     async fn analyze_question(
         &self,
         question: &str,
         session: &LlmSession,
         trace: &mut TreeSearchTrace,
     ) -> ScoringQuestion {
-        let knowledge = &self.settings.knowledge;
-        let analysis = self.settings.analysis;
-        let choosing =
-            self.knowledge
-                .choose(question, knowledge.chosen_by, knowledge.similarity, session);
-        let analyzing = async {
-            if analysis {
-                Some(analysis::analyze(question, session).await)
-            } else {
-                None
-            }
-        };
-        let ((chosen, unchosen), analyzed) = futures::join!(choosing, analyzing);
-        let analysis = analyzed.and_then(|analyzed| {
-            analyzed
+        let chosen = self.knowledge.choose(question);
+        let analysis = match self.settings.analysis {
+            true => analysis::analyze(question, session)
+                .await
                 .map_err(|error| trace.note_failure("analysis", &error))
-                .ok()
-        });
-        if let Some(error) = unchosen {
-            trace.note_failure("choice of expert knowledge", &error);
-        }
+                .ok(),
+            false => None,
+        };
         if let Some(analysis) = &analysis {
-            let why = format!(
-                "{} with {} parts",
-                analysis.kind,
-                analysis.aspects.len().max(1)
-            );
-            trace.steps.push(TraceStep {
-                doc: None,
-                what: "analysis",
-                why,
-                thinking: Vec::new(),
-            });
+            let parts = analysis.aspects.len().max(1);
+            trace.add_step("analysis", format!("{} with {parts} parts", analysis.kind));
         }
         (trace.analysis, trace.knowledge) = (analysis.clone(), chosen.applied);
         let expected = analysis
@@ -189,123 +162,6 @@ impl TreeSearcher {
         }
     }
 
-    // The documents to walk, and the hits of search without a model in them.
-    async fn route(
-        &self,
-        sources: TreeSearchSources<'_>,
-        plain: &Query,
-        question: &ScoringQuestion,
-        session: &LlmSession,
-        trace: &mut TreeSearchTrace,
-    ) -> Result<(SearchResults, Vec<DocId>), SearchError> {
-        let scope = routing::in_scope(sources.catalog, &plain.within, &plain.filter)?;
-        let most = self.settings.documents.max(1);
-        let described = self.settings.routing_described.max(1);
-        let wide = Query {
-            limit: (HITS_PER_DOCUMENT * MAX_ROUNDS * described).clamp(ROUTING_HITS, MAX_LIMIT),
-            ..plain.clone()
-        };
-        let first = sources.search.search(&wide, Some(session)).await?;
-        if scope.len() <= 1 {
-            return Ok((first, sources.catalog.ids(&scope)?));
-        }
-        let ranked = best_documents(&first, MAX_ROUNDS * described);
-        let routing = match self.settings.routing {
-            // The question names its issuer, or content leaves no more documents than are walked.
-            Routing::Auto if (1..=most).contains(&ranked.len()) => Routing::Content,
-            // Content does not tell which of very many documents to describe.
-            Routing::Auto if ranked.is_empty() && scope.len() > described => Routing::Metadata,
-            Routing::Auto => Routing::Description,
-            named => named,
-        };
-        let listed = ranked.iter().take(MAX_ROUNDS * described);
-        let listed: PortResult<Vec<_>> = listed.map(|doc| sources.catalog.get(*doc)).collect();
-        let mut shortlist: Vec<_> = listed?.into_iter().flatten().collect();
-        if shortlist.is_empty() {
-            // Without hits there is no next best document for a second round.
-            let first = sources.catalog.list(&scope).take(described);
-            shortlist = first.collect::<PortResult<_>>()?;
-        }
-        let choice = RoutingScope {
-            catalog: sources.catalog,
-            documents: &scope,
-        };
-        let asking = routing
-            .narrow(&question.question, choice, (&shortlist, described), session)
-            .await;
-        let routed = match asking {
-            Ok(routed) => {
-                trace.unknown_ids += routed.unknown;
-                trace.notes.extend(routed.note);
-                routed.documents
-            }
-            Err(RoutingError::Port(error)) => return Err(error.into()),
-            Err(RoutingError::Session(error)) => {
-                trace.note_failure("routing", &error);
-                None
-            }
-        };
-        let years = question
-            .analysis
-            .as_ref()
-            .map(|analysis| analysis.years.as_slice())
-            .unwrap_or_default();
-        let routed = match routed {
-            None => routing::documents_of_years(years, choice)?,
-            routed => routed,
-        };
-        let Some(narrowed) = routed else {
-            return Ok((first, ranked.into_iter().take(most).collect()));
-        };
-        let results = sources
-            .search
-            .search(
-                &Query {
-                    within: DocumentScope::Documents(narrowed.clone()),
-                    ..wide
-                },
-                Some(session),
-            )
-            .await?;
-        let mut order = best_documents(&results, narrowed.len());
-        if routing == Routing::Description {
-            order.clone_from(&narrowed);
-        }
-        let why = format!(
-            "{} of {} documents, {}",
-            narrowed.len(),
-            scope.len(),
-            routing.description()
-        );
-        trace.steps.push(TraceStep {
-            doc: None,
-            what: "routing",
-            why,
-            thinking: Vec::new(),
-        });
-        let mut order = if order.is_empty() { narrowed } else { order };
-        order.truncate(most);
-        // Metadata may be wrong or missing, and so may the model: the best document by content is always walked.
-        if let Some(best) = ranked
-            .first()
-            .filter(|best| most > 1 && !order.contains(best))
-        {
-            order.truncate(most - 1);
-            order.push(*best);
-        }
-        let filled = if routing == Routing::Metadata {
-            most
-        } else {
-            order.len()
-        };
-        let others: Vec<DocId> = ranked
-            .into_iter()
-            .filter(|doc| !order.contains(doc))
-            .collect();
-        order.extend(others.into_iter().take(filled.saturating_sub(order.len())));
-        Ok((results, order))
-    }
-
     // The sections of the result, best first.
     async fn select_sections(
         &self,
@@ -314,17 +170,14 @@ impl TreeSearcher {
         most: usize,
         trace: &mut TreeSearchTrace,
     ) -> Vec<selection::SectionPosition> {
-        let most = most.min(self.settings.sections);
-        let mut chosen = selection::select_sections(&self.settings, walks, most);
-        let followed = selection::follow_references(&self.settings, walks, &mut chosen, most);
+        let most = most.min(MAX_SECTIONS);
+        let mut chosen = selection::select_sections(walks, most);
+        let followed = selection::follow_references(walks, &mut chosen, most);
         if followed > 0 {
-            let why = format!("{followed} sections that chosen ones refer to");
-            trace.steps.push(TraceStep {
-                doc: None,
-                what: "references",
-                why,
-                thinking: Vec::new(),
-            });
+            trace.add_step(
+                "references",
+                format!("{followed} sections that chosen ones refer to"),
+            );
         }
         let mut texts = vec![String::new(); chosen.len()];
         for (index, walk) in walks.iter().enumerate() {
@@ -348,8 +201,7 @@ impl TreeSearcher {
                 .zip(read)
                 .for_each(|(n, text)| texts[n] = text);
         }
-        let (relations, dropped) =
-            selection::drop_redundant(&self.settings, walks, &mut chosen, &texts);
+        let (relations, dropped) = selection::drop_redundant(walks, &mut chosen, &texts);
         if dropped > 0 {
             let message =
                 format!("{dropped} sections that repeat others, or stand in them, were left out");
@@ -374,51 +226,31 @@ impl TreeSearcher {
         let Some(mut tree) = build_tree(sources, plain, &document, question, session).await? else {
             return Ok(None);
         };
-        tree.boost(&question.expected_titles, self.settings.knowledge.prior);
+        tree.boost(&question.expected_titles, PREFERENCE_BONUS);
         let mut trace = StrategyTrace::default();
-        let settings = &self.settings;
-        let store = sources.store;
-        let scores = &self.scores;
         let context = SearchContext {
             tree: &tree,
             session,
-            settings,
             question,
-            store,
+            store: sources.store,
             listed: &document,
-            scores,
+            scores: &self.scores,
         };
-        let (chosen, why) = match strategy {
-            TreeSearchStrategy::Auto => auto::choose_strategy(&context),
-            asked_for => (Some(asked_for), "asked for".into()),
-        };
-        let ended = match chosen {
-            Some(strategy) => run_strategy(&context, strategy, &mut trace).await,
-            None => Ok("lexical"),
-        };
-        let is_cut_short = ended.is_err();
-        let what = ended.unwrap_or_else(|error| {
-            trace.notes.push(Note::from_error(&tree.name, &error));
-            chosen.map_or("lexical", TreeSearchStrategy::as_str)
-        });
-        Ok(Some(DocumentWalk {
-            tree,
-            trace,
-            strategy: what,
-            why,
-            is_cut_short,
-        }))
+        let end = strategies::walk(&context, strategy, &mut trace).await;
+        if let Some(error) = &end.error {
+            trace.notes.push(Note::from_error(&tree.name, error));
+        }
+        Ok(Some(DocumentWalk { tree, trace, end }))
     }
 
     // Search without a model replaces walks that were cut short before they found anything, and all walks when none found
     // anything.
-    fn fall_back(&self, walks: &mut [DocumentWalk]) {
-        let is_empty =
-            |walk: &DocumentWalk| walk.trace.count_at_least(self.settings.threshold) == 0;
+    fn fall_back(walks: &mut [DocumentWalk]) {
+        let is_empty = |walk: &DocumentWalk| walk.trace.count_at_least(THRESHOLD) == 0;
         let are_all_empty = walks.iter().all(is_empty);
         for walk in walks
             .iter_mut()
-            .filter(|walk| is_empty(walk) && (walk.is_cut_short || are_all_empty))
+            .filter(|walk| is_empty(walk) && (walk.end.error.is_some() || are_all_empty))
         {
             let message = format!(
                 "{}: the sections are those of a search without a model",
@@ -427,35 +259,9 @@ impl TreeSearcher {
             walk.trace
                 .notes
                 .push(Note::new("fallback.lexical", message));
-            add_best_lexical(&walk.tree, &self.settings, &mut walk.trace);
+            walk.trace.add_best_lexical(&walk.tree);
         }
     }
-}
-
-// Returns the name of the strategy that did the walk.
-async fn run_strategy(
-    context: &SearchContext<'_>,
-    strategy: TreeSearchStrategy,
-    strategy_trace: &mut StrategyTrace,
-) -> Result<&'static str, SessionError> {
-    match strategy {
-        TreeSearchStrategy::Auto | TreeSearchStrategy::BestFirst => {
-            best_first::walk(context, strategy_trace).await?;
-        }
-        TreeSearchStrategy::Beam => beam::walk(context, strategy_trace).await?,
-        TreeSearchStrategy::Mcts => mcts::walk(context, strategy_trace).await?,
-        TreeSearchStrategy::Single => {
-            if single::walk(context, strategy_trace).await? == single::SingleOutcome::TooLarge {
-                let message = "not even the top of the tree fits into one prompt: it was walked level by level (beam)";
-                strategy_trace
-                    .notes
-                    .push(Note::new("single.too_large", message));
-                beam::walk(context, strategy_trace).await?;
-                return Ok(TreeSearchStrategy::Beam.as_str());
-            }
-        }
-    }
-    Ok(strategy.as_str())
 }
 
 // The tree with lexical scores for the question and each of its parts. `None` when the tree is gone.
@@ -501,35 +307,10 @@ async fn build_tree(
     )))
 }
 
-fn best_documents(results: &SearchResults, most: usize) -> Vec<DocId> {
-    let mut scores: Vec<(DocId, f64, u32)> = Vec::new();
-    for hit in &results.hits {
-        match scores.iter_mut().find(|(doc, ..)| *doc == hit.doc_id) {
-            Some((_, sum, count)) => (*sum, *count) = (*sum + hit.score, *count + 1),
-            None => scores.push((hit.doc_id, hit.score, 1)),
-        }
-    }
-    // Sum of scores over the root of n + 1 (PageIndex's DocScore): many matching sections speak for a document, but each less
-    // than the first.
-    let mut ranked: Vec<(DocId, f64)> = scores
-        .into_iter()
-        .map(|(doc, sum, count)| (doc, sum / f64::from(count + 1).sqrt()))
-        .collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    ranked
-        .into_iter()
-        .take(most.max(1))
-        .map(|(doc, _)| doc)
-        .collect()
-}
-
 pub(super) struct DocumentWalk {
     pub(super) tree: SearchTree,
     pub(super) trace: StrategyTrace,
-    strategy: &'static str,
-    why: String,
-    // The model or the budget ended the walk.
-    is_cut_short: bool,
+    end: WalkEnd,
 }
 
 impl DocumentWalk {
@@ -577,14 +358,12 @@ impl DocumentWalk {
         let Self {
             tree,
             trace: strategy_trace,
-            strategy: what,
-            why,
-            ..
+            end,
         } = self;
         trace.steps.push(TraceStep {
             doc: Some(tree.doc),
-            what,
-            why,
+            what: end.strategy,
+            why: end.why,
             thinking: strategy_trace.thinking,
         });
         trace.unknown_ids += strategy_trace.unknown_ids;

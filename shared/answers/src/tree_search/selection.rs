@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::result::{Relation, SectionRelation};
 use super::search_tree::SearchNode;
 use super::searcher::DocumentWalk;
-use super::settings::TreeSearchSettings;
+use super::strategies::{MAX_SECTIONS, THRESHOLD};
 use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::SearchHit;
 
@@ -20,24 +20,28 @@ pub(super) const COMPARED_BYTES: usize = 40_000;
 
 // Jaccard similarity of the words of titles and summaries from which two sections have one topic.
 const MIN_TOPIC_SIMILARITY: f32 = 0.5;
+// A section with a higher score is taken even when its topic is covered.
+const SURE_SCORE: f32 = 0.8;
+// A section of at most this many tokens is read with all its descendants, which are then not selected too.
+const WHOLE_TOKENS: u32 = 1_500;
+// Hops along references from a selected section.
+const MAX_HOPS: usize = 2;
+// Share of common shingles from which a section repeats another.
+const MAX_OVERLAP: f32 = 0.8;
 
 // Index of the walk, and of the section in its tree.
 pub(super) type SectionPosition = (usize, usize);
 
 // Best sections first: at the threshold or better, of a new topic or sure, at most `most`. Sections without a model score come
 // last. An ancestor too large to be read whole does not cover its descendants.
-pub(super) fn select_sections(
-    settings: &TreeSearchSettings,
-    walks: &[DocumentWalk],
-    most: usize,
-) -> Vec<SectionPosition> {
+pub(super) fn select_sections(walks: &[DocumentWalk], most: usize) -> Vec<SectionPosition> {
     let mut all: Vec<(f32, SectionPosition)> = Vec::new();
     for (index, walk) in walks.iter().enumerate() {
         let good = walk
             .trace
             .scored
             .iter()
-            .filter(|(_, scored)| scored.is_lexical || scored.score() >= settings.threshold);
+            .filter(|(_, scored)| scored.is_lexical || scored.score() >= THRESHOLD);
         all.extend(good.map(|(at, scored)| (scored.score(), (index, *at))));
     }
     all.sort_by(|a, b| {
@@ -54,34 +58,31 @@ pub(super) fn select_sections(
         let is_covered = topics.iter().any(|((other, covered_aspect), words)| {
             let tree = &walks[*other].tree;
             let is_above = |above: usize, below: usize| {
-                *other == index
-                    && tree.is_ancestor(above, below)
-                    && !is_whole(settings, &tree.nodes[above])
+                *other == index && tree.is_ancestor(above, below) && !is_whole(&tree.nodes[above])
             };
             let is_apart = is_above(*covered_aspect, at) || is_above(at, *covered_aspect);
             !is_apart
                 && tree.nodes[*covered_aspect].aspect == node.aspect
                 && jaccard(words, &topic) >= MIN_TOPIC_SIMILARITY
         });
-        if !is_covered || score > settings.sure {
+        if !is_covered || score > SURE_SCORE {
             topics.push(((index, at), topic));
         }
     }
-    topics.truncate(most.min(settings.sections));
+    topics.truncate(most.min(MAX_SECTIONS));
     topics.into_iter().map(|(at, _)| at).collect()
 }
 
 // Adds sections that selected ones refer to, hop by hop with decreasing scores, except those the model scored as poor.
 // Returns how many were added.
 pub(super) fn follow_references(
-    settings: &TreeSearchSettings,
     walks: &mut [DocumentWalk],
     chosen: &mut Vec<SectionPosition>,
     most: usize,
 ) -> usize {
     let before = chosen.len();
     let mut edge = chosen.clone();
-    for _ in 0..settings.hops.min(2) {
+    for _ in 0..MAX_HOPS {
         let mut next = Vec::new();
         for (index, at) in edge {
             let walk = &mut walks[index];
@@ -89,8 +90,8 @@ pub(super) fn follow_references(
             for (text, to) in walk.tree.references_of(at) {
                 let existing_score = walk.trace.score(to);
                 let is_poor = existing_score
-                    .is_some_and(|existing_score| existing_score < settings.threshold)
-                    || score < settings.threshold;
+                    .is_some_and(|existing_score| existing_score < THRESHOLD)
+                    || score < THRESHOLD;
                 if is_poor || chosen.contains(&(index, to)) || chosen.len() >= most {
                     continue;
                 }
@@ -111,7 +112,6 @@ pub(super) fn follow_references(
 // Drops sections that repeat a better one, or are part of one that is read whole. Returns the relations of the rest by rank
 // (1-based), and how many were dropped.
 pub(super) fn drop_redundant(
-    settings: &TreeSearchSettings,
     walks: &[DocumentWalk],
     chosen: &mut Vec<SectionPosition>,
     texts: &[String],
@@ -125,14 +125,12 @@ pub(super) fn drop_redundant(
             .iter()
             .map(|above| chosen[*above])
             .any(|(other, above)| {
-                other == index
-                    && is_whole(settings, &tree.nodes[above])
-                    && tree.is_ancestor(above, section)
+                other == index && is_whole(&tree.nodes[above]) && tree.is_ancestor(above, section)
             });
         if !covering
             && !retained
                 .iter()
-                .any(|other: &usize| overlap(&shingles[at], &shingles[*other]) >= settings.overlap)
+                .any(|other: &usize| overlap(&shingles[at], &shingles[*other]) >= MAX_OVERLAP)
         {
             retained.push(at);
         }
@@ -163,8 +161,8 @@ fn lexical_score(walks: &[DocumentWalk], (index, at): SectionPosition) -> f32 {
 }
 
 // Short enough to be read with all its descendants.
-fn is_whole(settings: &TreeSearchSettings, node: &SearchNode) -> bool {
-    (1..=settings.whole_tokens).contains(&node.tokens)
+fn is_whole(node: &SearchNode) -> bool {
+    (1..=WHOLE_TOKENS).contains(&node.tokens)
 }
 
 fn relation(

@@ -10,7 +10,6 @@ use stemma_store::PortResult;
 
 use super::llm_session::LlmClient;
 use super::result::{Relation, TreeSearchResult, TreeSearchStrategy};
-use super::routing::Routing;
 use super::scripted::ScriptedModel;
 use super::{Knowledge, QuestionBudget, TreeSearchSettings, TreeSearchSources, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
@@ -25,6 +24,11 @@ use stemma_retrieval::usage::CallAccount;
 const NEEDLE: &str = "0050";
 
 fn tree() -> SectionTree {
+    filled_tree(0, 0)
+}
+
+// With further sections below the last part, and at the top.
+fn filled_tree(below: usize, at_top: usize) -> SectionTree {
     let mut page = 0;
     let mut part = |p: usize| {
         let chapters: Vec<Value> = (1..=5)
@@ -43,7 +47,10 @@ fn tree() -> SectionTree {
         let last = page;
         json!({ "title": format!("Part {p}"), "start_index": first, "end_index": last, "nodes": chapters })
     };
-    let parts: Vec<Value> = (1..=5).map(&mut part).collect();
+    let mut parts: Vec<Value> = (1..=5).map(&mut part).collect();
+    let filler = json!({ "title": "Filler", "start_index": page, "end_index": page, "summary": "of things ".repeat(24) });
+    parts[4]["nodes"][4]["nodes"][2]["nodes"] = vec![filler.clone(); below].into();
+    parts.extend(vec![filler; at_top]);
     let mut tree =
         pageindex::import(&json!({ "doc_name": "hay", "structure": parts }), "hay").unwrap();
     // A chapter is short enough to be read whole, a part is not.
@@ -152,9 +159,8 @@ async fn search(
     client: LlmClient,
     strategy: TreeSearchStrategy,
     budget: QuestionBudget,
-    change: impl FnOnce(&mut TreeSearchSettings),
 ) -> TreeSearchResult {
-    search_in([("hay", tree())], client, strategy, budget, change).await
+    search_in([("hay", tree())], client, strategy, budget).await
 }
 
 async fn search_in(
@@ -162,13 +168,11 @@ async fn search_in(
     client: LlmClient,
     strategy: TreeSearchStrategy,
     budget: QuestionBudget,
-    change: impl FnOnce(&mut TreeSearchSettings),
 ) -> TreeSearchResult {
-    let mut settings = TreeSearchSettings {
+    let settings = TreeSearchSettings {
         analysis: false,
         ..TreeSearchSettings::default()
     };
-    change(&mut settings);
     let (names, trees): (Vec<&str>, Vec<SectionTree>) = documents.into_iter().unzip();
     let catalog = Catalog::from_entries(names.iter().map(|name| entry(name)));
     let words = UniformSearch(
@@ -220,7 +224,6 @@ async fn every_strategy_finds_the_needle() {
             ScriptedModel::new(oracle_reply).1,
             strategy,
             QuestionBudget::default(),
-            |_| {},
         )
         .await;
         let best = &result.results.hits[0];
@@ -259,7 +262,6 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
                 tokens: 9,
                 nanodollars: None,
             },
-            |_| {},
         )
         .await;
         let codes = notes(&result);
@@ -278,7 +280,6 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
             .1,
             strategy,
             QuestionBudget::default(),
-            |_| {},
         )
         .await;
         assert_eq!(
@@ -291,7 +292,6 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
             ScriptedModel::new(|_: &LlmRequest| Ok(json!({ "poem": 1 }))).1,
             strategy,
             QuestionBudget::default(),
-            |_| {},
         )
         .await;
         assert_eq!(
@@ -309,7 +309,6 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
         ScriptedModel::new(oracle_reply).1,
         TreeSearchStrategy::BestFirst,
         two,
-        |_| {},
     )
     .await;
     assert_eq!(notes(&result)[0], "budget.used_up");
@@ -322,18 +321,19 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
 
 #[tokio::test(start_paused = true)]
 async fn large_trees_are_cut_at_a_depth_then_beam_searched() {
-    let single = |tokens: u32| {
-        search(
+    let single = |tree: SectionTree| {
+        search_in(
+            [("hay", tree)],
             ScriptedModel::new(oracle_reply).1,
             TreeSearchStrategy::Single,
             QuestionBudget::default(),
-            move |settings: &mut TreeSearchSettings| settings.single.listing_tokens = tokens,
         )
     };
-    let limited = single(900).await;
+    // No prompt holds so many sections.
+    let limited = single(filled_tree(1_500, 0)).await;
     assert_eq!(notes(&limited), ["single.depth_limited"]);
     assert_eq!(limited.results.hits[0].section_id.to_string(), NEEDLE);
-    let beam = single(20).await;
+    let beam = single(filled_tree(0, 1_500)).await;
     assert_eq!(notes(&beam), ["single.too_large"]);
     assert_eq!(beam.trace.steps[0].what, "beam");
     assert_eq!(beam.results.hits[0].section_id.to_string(), NEEDLE);
@@ -349,7 +349,6 @@ async fn unknown_ids_are_dropped_and_empty_selection_is_retried_once() {
         ScriptedModel::with_replies(&replies).1,
         TreeSearchStrategy::Single,
         QuestionBudget::default(),
-        |_| {},
     )
     .await;
     assert_eq!(notes(&result), ["single.wider"]);
@@ -364,7 +363,6 @@ async fn descendants_of_a_fully_read_section_are_not_selected() {
         ScriptedModel::with_replies(&[both]).1,
         TreeSearchStrategy::Single,
         QuestionBudget::default(),
-        |_| {},
     )
     .await;
     assert_eq!(sections(&result), ["0001", "0047"]);
@@ -376,16 +374,18 @@ async fn descendants_of_a_fully_read_section_are_not_selected() {
 async fn only_descendants_share_the_topic_of_a_large_section() {
     // Chapter 3.2, a section of it and one of another chapter, all with the same topic.
     let three = r#"{"thinking":"","nodes":[{"id":"0047","score":0.7,"reason":"r"},{"id":"0050","score":0.6,"reason":"r"},{"id":"0051","score":0.5,"reason":"r"}]}"#;
-    let choose = |whole: u32| {
-        search(
+    let choose = |chapter_tokens: u32| {
+        let mut tree = tree();
+        tree.sections[2].children[1].tokens = chapter_tokens;
+        search_in(
+            [("hay", tree)],
             ScriptedModel::with_replies(&[three]).1,
             TreeSearchStrategy::Single,
             QuestionBudget::default(),
-            move |settings: &mut TreeSearchSettings| settings.whole_tokens = whole,
         )
     };
-    let apart = choose(100).await;
-    let whole = choose(1_500).await;
+    let apart = choose(5_000).await;
+    let whole = choose(300).await;
     assert_eq!(sections(&apart), ["0047", "0050"]);
     assert_eq!(sections(&whole), ["0047"]);
     assert_eq!(apart.trace.relations[0].relation, Relation::Hierarchical);
@@ -412,7 +412,6 @@ async fn lexical_only_sections_rank_after_scored_ones() {
         .1,
         TreeSearchStrategy::BestFirst,
         QuestionBudget::default(),
-        |_| {},
     )
     .await;
     assert!(notes(&result).is_empty(), "{:?}", result.trace.notes);
@@ -433,7 +432,6 @@ async fn lexical_only_sections_rank_after_scored_ones() {
         .1,
         TreeSearchStrategy::Beam,
         QuestionBudget::default(),
-        |_| {},
     )
     .await;
     let by_words = |hit: &SearchHit| hit.score as f32 <= 0.3 && !hit.parts.contains_key("model");
@@ -465,7 +463,6 @@ async fn large_and_small_documents_are_selected_together() {
         .1,
         TreeSearchStrategy::Single,
         QuestionBudget::default(),
-        |settings: &mut TreeSearchSettings| settings.routing = Routing::Content,
     )
     .await;
     assert_eq!(sections(&result), [NEEDLE, "0002"]);

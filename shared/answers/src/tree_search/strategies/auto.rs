@@ -4,41 +4,44 @@ use super::SearchContext;
 use crate::tree_search::result::TreeSearchStrategy;
 use crate::tree_search::scoring::ScoringTask;
 
+// Listings up to this many tokens go to `single`.
+const SINGLE_TOKENS: u32 = 3_000;
+// Calls that must be left for `beam` and for `mcts`.
+const BEAM_CALLS: u32 = 5;
+const MCTS_CALLS: u32 = 8;
+// Lexical scores are vague when the tenth best is within this distance of the best (1.0).
+const VAGUE: f32 = 0.25;
+
 // The strategy and the reason; `None` when the budget has no room for a call.
-pub(in crate::tree_search) fn choose_strategy(
-    context: &SearchContext<'_>,
-) -> (Option<TreeSearchStrategy>, String) {
-    let search_tree = context.tree;
-    let auto = &context.settings.auto;
-    let listing: Vec<String> = (0..search_tree.nodes.len())
-        .map(|at| search_tree.format_entry(at, None, context.settings.single.summary_chars))
-        .collect();
-    let tokens = stemma_llm::tokens::count(&listing.join("\n"));
-    let prompt = context.session.tokens(&context.question.prompt(
-        ScoringTask::SELECT,
-        search_tree,
-        "",
-    ));
-    let calls_left = context.session.calls_left();
-    let sections = search_tree.nodes.len();
-    let aspects = context.question.aspects();
-    if !context.session.can_afford(prompt) {
+pub(super) fn choose_strategy(context: &SearchContext<'_>) -> (Option<TreeSearchStrategy>, String) {
+    let session = context.session;
+    let sections = context.tree.nodes.len();
+    let all: Vec<usize> = (0..sections).collect();
+    let tokens = stemma_llm::tokens::count(&context.listing(ScoringTask::SELECT, &all, &[]));
+    let prompt = session.tokens(
+        &context
+            .question
+            .prompt(ScoringTask::SELECT, context.tree, ""),
+    );
+    if !session.can_afford(prompt) {
         return (None, "the budget has no room for a call".into());
     }
-    if tokens <= auto.single_tokens && context.session.can_afford(prompt + tokens) {
+    if tokens <= SINGLE_TOKENS && session.can_afford(prompt + tokens) {
         return (
             Some(TreeSearchStrategy::Single),
             format!("the whole tree of {sections} sections has {tokens} tokens"),
         );
     }
+    let calls_left = session.calls_left();
+    let aspects = context.question.aspects();
     let large = format!("{sections} sections of {tokens} tokens are too many for one prompt");
-    if calls_left >= auto.mcts_calls && aspects < 2 && is_lexically_vague(context) {
+    if calls_left >= MCTS_CALLS && aspects < 2 && is_lexically_vague(context) {
         return (
             Some(TreeSearchStrategy::Mcts),
-            format!("{large}, and the words of the question stand nowhere in particular"),
+            format!("{large}, and the words of the question single out no section"),
         );
     }
-    if calls_left >= auto.beam_calls && aspects >= 2 {
+    if calls_left >= BEAM_CALLS && aspects >= 2 {
         return (
             Some(TreeSearchStrategy::Beam),
             format!("{large}, and the question has {aspects} parts"),
@@ -56,5 +59,5 @@ fn is_lexically_vague(context: &SearchContext<'_>) -> bool {
     let lowest = best
         .last()
         .map_or(0.0, |at| context.tree.nodes[*at].lexical);
-    best.len() < 10 || lowest > 1.0 - context.settings.auto.vague
+    best.len() < 10 || lowest > 1.0 - VAGUE
 }

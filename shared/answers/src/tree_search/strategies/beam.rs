@@ -1,140 +1,114 @@
 //! `beam`: beam search level by level down the tree, then one ranking of the visited sections and the best lexical hits.
 
-use super::{SearchContext, StrategyTrace};
-use crate::tree_search::llm_session::SessionError;
+use super::{Batch, Strategy, StrategyTrace, THRESHOLD};
 use crate::tree_search::scoring::ScoringTask;
-use crate::tree_search::settings::Picker;
+use crate::tree_search::search_tree::SearchTree;
 
-pub(in crate::tree_search) async fn walk(
-    context: &SearchContext<'_>,
-    trace: &mut StrategyTrace,
-) -> Result<(), SessionError> {
-    let mut descent = StrategyTrace::default();
-    let descended = descend(context, &mut descent).await;
-    trace.thinking.append(&mut descent.thinking);
-    trace.unknown_ids += descent.unknown_ids;
-    let ranked = candidates(context, &descent);
-    let outcome = match descended {
-        Ok(()) => rank(context, &ranked, trace).await,
-        Err(error) => Err(error),
-    };
-    if outcome.is_err() {
-        // Without the ranking, scores from the way down still count.
-        for (at, scored) in descent.scored {
-            trace.scored.entry(at).or_insert(scored);
-        }
-    }
-    if outcome.is_ok() {
-        fill(context, trace);
-    }
-    outcome
+const MAX_DEPTH: usize = 4;
+const WIDTH: usize = 4;
+// Sections shown per level; of more, those with the best lexical scores.
+const LISTED: usize = 20;
+// Best lexical hits that are ranked with the visited sections, and sections in the ranking.
+const LEXICAL_HITS: usize = 80;
+const RANKED: usize = 24;
+// With fewer results than this, lexical hits with at least this score fill the gaps.
+const MIN_RESULTS: usize = 5;
+const MIN_FILL: f32 = 0.35;
+
+pub(super) struct Beam<'a> {
+    tree: &'a SearchTree,
+    // The sections of the current level, and its depth; 0 before the first call.
+    level: Vec<usize>,
+    depth: usize,
+    is_ranked: bool,
 }
 
-async fn descend(
-    context: &SearchContext<'_>,
-    descent: &mut StrategyTrace,
-) -> Result<(), SessionError> {
-    let tree = context.tree;
-    let settings = &context.settings.beam;
-    let mut level = tree.roots();
-    for _ in 0..settings.max_depth {
-        level.sort_by(|a, b| {
-            tree.nodes[*b]
-                .best_below
-                .total_cmp(&tree.nodes[*a].best_below)
-                .then(a.cmp(b))
-        });
-        level.truncate(settings.listed_children);
-        let picked = match settings.picker {
-            // Nothing to pick from.
-            _ if level.len() <= settings.width.min(1) => level.clone(),
-            Picker::Lexical => level.iter().copied().take(settings.width).collect(),
-            Picker::Model => {
-                let mut scored = context
-                    .score_sections(
-                        ScoringTask::DESCEND,
-                        &level,
-                        settings.summary_chars,
-                        descent,
-                    )
-                    .await?;
-                scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-                scored.retain(|(_, score)| *score >= context.settings.threshold);
-                scored
-                    .into_iter()
-                    .take(settings.width)
-                    .map(|(at, _)| at)
-                    .collect()
-            }
-        };
-        level = picked
-            .into_iter()
-            .flat_map(|at| tree.nodes[at].children.clone())
+impl<'a> Beam<'a> {
+    pub(super) fn new(tree: &'a SearchTree) -> Self {
+        Self {
+            tree,
+            level: tree.roots(),
+            depth: 0,
+            is_ranked: false,
+        }
+    }
+
+    // Goes on with the children of these sections.
+    fn descend(&mut self, picked: &[usize]) {
+        self.level = picked
+            .iter()
+            .flat_map(|at| self.tree.nodes[*at].children.clone())
             .collect();
-        if level.is_empty() {
-            break;
+    }
+
+    // The best sections of the level.
+    fn picked(&self, trace: &StrategyTrace) -> Vec<usize> {
+        let mut scored: Vec<(f32, usize)> = self
+            .level
+            .iter()
+            .filter_map(|at| Some((trace.score(*at)?, *at)))
+            .filter(|(score, _)| *score >= THRESHOLD)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        scored.into_iter().take(WIDTH).map(|(_, at)| at).collect()
+    }
+
+    // Candidates of the ranking: visited sections and lexical hits, ordered by both scores.
+    fn candidates(&self, trace: &StrategyTrace) -> Vec<usize> {
+        let mut all: Vec<usize> = trace
+            .scored
+            .keys()
+            .copied()
+            .chain(self.tree.best_lexical(LEXICAL_HITS))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        let score = |at: usize| 0.5 * trace.score(at).unwrap_or(0.0) + self.tree.nodes[at].lexical;
+        all.sort_by(|a, b| score(*b).total_cmp(&score(*a)).then(a.cmp(b)));
+        all.truncate(RANKED);
+        all
+    }
+
+    // Too few results from the model are filled up with lexical hits.
+    fn fill(&self, trace: &mut StrategyTrace) {
+        let missing = MIN_RESULTS.saturating_sub(trace.count_at_least(THRESHOLD));
+        let hits = self.tree.best_lexical(LEXICAL_HITS);
+        let unscored: Vec<usize> = hits
+            .into_iter()
+            .filter(|at| self.tree.nodes[*at].lexical >= MIN_FILL && trace.score(*at).is_none())
+            .take(missing)
+            .collect();
+        for at in unscored {
+            trace.stand_in(self.tree, at, "by its words, to fill a gap");
         }
     }
-    Ok(())
 }
 
-// Candidates of the ranking: visited sections and lexical hits, ordered by both scores.
-fn candidates(context: &SearchContext<'_>, descent: &StrategyTrace) -> Vec<usize> {
-    let tree = context.tree;
-    let settings = &context.settings.beam;
-    let mut all: Vec<usize> = descent
-        .scored
-        .keys()
-        .copied()
-        .chain(tree.best_lexical(settings.global))
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    let mut ranked: Vec<(f32, usize)> = all
-        .into_iter()
-        .map(|at| {
-            let score = 0.5 * descent.score(at).unwrap_or(0.0) + tree.nodes[at].lexical;
-            (score, at)
-        })
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    ranked.truncate(settings.ranked);
-    ranked.into_iter().map(|(_, at)| at).collect()
-}
-
-async fn rank(
-    context: &SearchContext<'_>,
-    ranked: &[usize],
-    trace: &mut StrategyTrace,
-) -> Result<(), SessionError> {
-    let settings = &context.settings.beam;
-    context
-        .score_with_excerpts(
-            ScoringTask::RANK,
-            ranked,
-            settings.summary_chars,
-            (settings.excerpt_chars, &|at| context.snippet(at)),
-            trace,
-        )
-        .await?;
-    Ok(())
-}
-
-// Too few results from the model are filled up with lexical hits.
-fn fill(context: &SearchContext<'_>, trace: &mut StrategyTrace) {
-    let tree = context.tree;
-    let settings = &context.settings.beam;
-    let mut missing = settings
-        .top_k
-        .saturating_sub(trace.count_at_least(context.settings.threshold));
-    for at in tree.best_lexical(settings.global) {
-        let lexical = tree.nodes[at].lexical;
-        if missing == 0 || lexical < settings.fill {
-            break;
+impl Strategy for Beam<'_> {
+    fn next_batch(&mut self, trace: &mut StrategyTrace) -> Option<Batch> {
+        if self.is_ranked {
+            self.fill(trace);
+            return None;
         }
-        if trace.score(at).is_none() {
-            trace.stand_in(context.settings, at, lexical, "by its words, to fill a gap");
-            missing -= 1;
+        if self.depth > 0 {
+            let picked = self.picked(trace);
+            self.descend(&picked);
         }
+        while self.depth < MAX_DEPTH && !self.level.is_empty() {
+            self.depth += 1;
+            if self.level.len() > 1 {
+                let nodes = &self.tree.nodes;
+                let below = |at: usize| nodes[at].best_below;
+                self.level
+                    .sort_by(|a, b| below(*b).total_cmp(&below(*a)).then(a.cmp(b)));
+                self.level.truncate(LISTED);
+                return Batch::new(ScoringTask::DESCEND, self.level.clone());
+            }
+            // There is nothing to pick from.
+            let only = std::mem::take(&mut self.level);
+            self.descend(&only);
+        }
+        self.is_ranked = true;
+        Batch::new(ScoringTask::RANK, self.candidates(trace))
     }
 }

@@ -1,111 +1,57 @@
 //! `mcts`: Monte Carlo tree search with batched evaluation.
 //!
 //! A round selects a batch of leaves by PUCT, with lexical scores as the prior. Instead of a random playout, each selection leaves
-//! at the descendant with the best lexical score. The model scores the batch in one call, by title and summary, and the
-//! scores are propagated to the ancestors. The last call reads excerpts of the best sections, which is new evidence rather
-//! than the same score again.
+//! at the descendant with the best lexical score. The model scores the batch in one call, by title and summary. The last call
+//! reads excerpts of the best sections, which is new evidence rather than the same score again.
 
-use std::collections::HashMap;
-
-use super::{SearchContext, StrategyTrace};
-use crate::tree_search::llm_session::SessionError;
+use super::{Batch, Strategy, StrategyTrace, THRESHOLD};
 use crate::tree_search::scoring::ScoringTask;
+use crate::tree_search::search_tree::SearchTree;
 
+// Rounds before the last call, which reads excerpts.
+const MAX_ROUNDS: u32 = 7;
+// Sections scored in one call.
+const BATCH: usize = 12;
+// Weight of exploration in the PUCT formula.
+const EXPLORATION: f32 = 1.4;
+// Weight of a section's lexical score against the model's score.
+const LEXICAL_WEIGHT: f32 = 0.3;
 // Prior of a section without lexical score. It keeps such sections reachable.
 const DEFAULT_PRIOR: f32 = 0.2;
 
-pub(in crate::tree_search) async fn walk(
-    context: &SearchContext<'_>,
-    trace: &mut StrategyTrace,
-) -> Result<(), SessionError> {
-    let settings = &context.settings.mcts;
-    let rounds = settings.calls.saturating_sub(1).max(1);
-    let mut search = MctsState::new(context);
-    for _ in 0..rounds {
-        let leaves = search.select_leaves();
-        if leaves.is_empty() {
-            break;
-        }
-        let values = context
-            .score_sections(ScoringTask::SCORE, &leaves, settings.summary_chars, trace)
-            .await?;
-        search.update(&leaves, &values);
-    }
-    let best = search.worth_reading();
-    if rounds < settings.calls && !best.is_empty() {
-        score_texts(context, &best, trace).await?;
-    }
-    Ok(())
-}
-
-// Scores sections by the beginning of their texts.
-async fn score_texts(
-    context: &SearchContext<'_>,
-    sections: &[usize],
-    trace: &mut StrategyTrace,
-) -> Result<(), SessionError> {
-    let settings = &context.settings.mcts;
-    let texts = context
-        .section_texts(sections, settings.excerpt_chars)
-        .await;
-    let texts: HashMap<usize, String> = sections.iter().copied().zip(texts).collect();
-    context
-        .score_with_excerpts(
-            ScoringTask::SCORE_TEXT,
-            sections,
-            0,
-            (settings.excerpt_chars, &|at| {
-                texts.get(&at).cloned().unwrap_or_default()
-            }),
-            trace,
-        )
-        .await?;
-    Ok(())
-}
-
-struct MctsState<'a> {
-    context: &'a SearchContext<'a>,
+pub(super) struct Mcts<'a> {
+    tree: &'a SearchTree,
     // Selections that led through the section.
     visits: Vec<u32>,
-    // `None` until the model was asked.
-    model_scores: Vec<Option<f32>>,
-    // Model score blended with the lexical score.
-    blended: Vec<f32>,
+    // Sections that the model was asked for.
+    is_asked: Vec<bool>,
     playouts: u32,
+    rounds: u32,
+    is_done: bool,
 }
 
-impl<'a> MctsState<'a> {
-    fn new(context: &'a SearchContext<'a>) -> Self {
-        let count = context.tree.nodes.len();
-        // Until the model was asked, the lexical score counts with its weight alone.
-        let lexical_weight = context.settings.mcts.lexical;
-        let blended = context
-            .tree
-            .nodes
-            .iter()
-            .map(|node| lexical_weight * node.lexical)
-            .collect();
+impl<'a> Mcts<'a> {
+    pub(super) fn new(tree: &'a SearchTree) -> Self {
         Self {
-            context,
-            visits: vec![0; count],
-            model_scores: vec![None; count],
-            blended,
+            tree,
+            visits: vec![0; tree.nodes.len()],
+            is_asked: vec![false; tree.nodes.len()],
             playouts: 0,
+            rounds: 0,
+            is_done: false,
         }
     }
 
     // A leaf counts as visited before its score is known (virtual loss), so that the next selection goes elsewhere.
-    fn select_leaves(&mut self) -> Vec<usize> {
-        let batch = self.context.settings.mcts.batch;
+    fn select_leaves(&mut self, blended: &[f32]) -> Vec<usize> {
         // Half of the first batch are the best lexical hits.
-        let mut leaves = if self.playouts == 0 {
-            self.context.tree.best_lexical(batch / 2)
-        } else {
-            Vec::new()
+        let mut leaves = match self.playouts {
+            0 => self.tree.best_lexical(BATCH / 2),
+            _ => Vec::new(),
         };
         leaves.iter().for_each(|leaf| self.add_visit(*leaf));
-        while leaves.len() < batch {
-            let Some(leaf) = self.select_leaf(&leaves) else {
+        while leaves.len() < BATCH {
+            let Some(leaf) = self.select_leaf(blended) else {
                 break;
             };
             self.add_visit(leaf);
@@ -116,23 +62,24 @@ impl<'a> MctsState<'a> {
 
     fn add_visit(&mut self, leaf: usize) {
         self.playouts += 1;
-        for above in self.context.tree.with_ancestors(leaf) {
+        self.is_asked[leaf] = true;
+        for above in self.tree.with_ancestors(leaf) {
             self.visits[above] += 1;
         }
     }
 
-    fn select_leaf(&self, selected: &[usize]) -> Option<usize> {
-        let nodes = &self.context.tree.nodes;
-        let mut level = self.context.tree.roots();
+    fn select_leaf(&self, blended: &[f32]) -> Option<usize> {
+        let nodes = &self.tree.nodes;
+        let mut level = self.tree.roots();
         let mut last = None;
         loop {
             let open = level
                 .iter()
                 .copied()
-                .filter(|at| self.open_subtree(*at, selected).next().is_some());
+                .filter(|at| self.open_subtree(*at).next().is_some());
             let Some(best) = open.max_by(|a, b| {
-                self.ucb(*a, &level)
-                    .total_cmp(&self.ucb(*b, &level))
+                self.ucb(*a, &level, blended)
+                    .total_cmp(&self.ucb(*b, &level, blended))
                     .then(b.cmp(a))
             }) else {
                 break;
@@ -143,7 +90,7 @@ impl<'a> MctsState<'a> {
             }
             level.clone_from(&nodes[best].children);
         }
-        self.open_subtree(last?, selected).max_by(|a, b| {
+        self.open_subtree(last?).max_by(|a, b| {
             nodes[*a]
                 .lexical
                 .total_cmp(&nodes[*b].lexical)
@@ -153,27 +100,23 @@ impl<'a> MctsState<'a> {
 
     // A section and its descendants: indexes are in pre-order.
     fn subtree(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
-        let nodes = &self.context.tree.nodes;
+        let nodes = &self.tree.nodes;
         let deeper =
             (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
         std::iter::once(at).chain(deeper)
     }
 
-    // The sections of a subtree that have no score of the model and are not selected yet.
-    fn open_subtree(&self, at: usize, selected: &[usize]) -> impl Iterator<Item = usize> {
-        self.subtree(at)
-            .filter(move |at| self.model_scores[*at].is_none() && !selected.contains(at))
+    // The sections of a subtree that the model was not asked for.
+    fn open_subtree(&self, at: usize) -> impl Iterator<Item = usize> {
+        self.subtree(at).filter(move |at| !self.is_asked[*at])
     }
 
     // PUCT (Rosin 2011, as in AlphaGo Zero): Q + c · P · sqrt(N_parent) / (1 + N). Q is the best score in the subtree relative to the
     // best of all, not the mean: a mean would hide one good section among many.
-    fn ucb(&self, at: usize, level: &[usize]) -> f32 {
-        let nodes = &self.context.tree.nodes;
-        let best_below = self
-            .subtree(at)
-            .map(|at| self.blended[at])
-            .fold(0.0, f32::max);
-        let best = self.blended.iter().copied().fold(0.0, f32::max);
+    fn ucb(&self, at: usize, level: &[usize], blended: &[f32]) -> f32 {
+        let nodes = &self.tree.nodes;
+        let best_below = self.subtree(at).map(|at| blended[at]).fold(0.0, f32::max);
+        let best = blended.iter().copied().fold(0.0, f32::max);
         let value = best_below / best.max(0.01);
         let level_prior: f32 = level
             .iter()
@@ -184,35 +127,43 @@ impl<'a> MctsState<'a> {
             .parent
             .map_or(self.playouts, |above| self.visits[above]);
         let exploration_bonus = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
-        value + self.context.settings.mcts.exploration * prior * exploration_bonus
+        value + EXPLORATION * prior * exploration_bonus
     }
 
-    // The best sections so far, for the last call.
-    fn worth_reading(&self) -> Vec<usize> {
-        let least = self.context.settings.threshold;
-        let mut best: Vec<(f32, usize)> = self
-            .model_scores
+    // The score of the model blended with the lexical score. A section that the model was not asked for, or left out, has 0 of it.
+    fn blended(&self, trace: &StrategyTrace) -> Vec<f32> {
+        let nodes = self.tree.nodes.iter().enumerate();
+        nodes
+            .map(|(at, node)| {
+                let model_score = trace.score(at).unwrap_or(0.0);
+                (1.0 - LEXICAL_WEIGHT) * model_score + LEXICAL_WEIGHT * node.lexical
+            })
+            .collect()
+    }
+}
+
+impl Strategy for Mcts<'_> {
+    fn next_batch(&mut self, trace: &mut StrategyTrace) -> Option<Batch> {
+        if self.is_done {
+            return None;
+        }
+        if self.rounds < MAX_ROUNDS {
+            self.rounds += 1;
+            let leaves = self.select_leaves(&self.blended(trace));
+            if let Some(batch) = Batch::new(ScoringTask::SCORE, leaves) {
+                return Some(batch);
+            }
+        }
+        self.is_done = true;
+        let mut best: Vec<(f32, usize)> = trace
+            .scored
             .iter()
-            .enumerate()
-            .filter_map(|(at, own)| Some(((*own)?, at)))
-            .filter(|(own, _)| *own >= least)
+            .map(|(at, scored)| (scored.score(), *at))
+            .filter(|(score, _)| *score >= THRESHOLD)
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        best.truncate(self.context.settings.mcts.batch);
-        best.into_iter().map(|(_, at)| at).collect()
-    }
-
-    // A section that the model left out scores 0.
-    fn update(&mut self, sections: &[usize], values: &[(usize, f32)]) {
-        let lexical_weight = self.context.settings.mcts.lexical;
-        for at in sections {
-            let model_score = values
-                .iter()
-                .find(|(section, _)| section == at)
-                .map_or(0.0, |(_, score)| *score);
-            self.model_scores[*at] = Some(model_score);
-            self.blended[*at] = (1.0 - lexical_weight) * model_score
-                + lexical_weight * self.context.tree.nodes[*at].lexical;
-        }
+        best.truncate(BATCH);
+        let best = best.into_iter().map(|(_, at)| at);
+        Batch::new(ScoringTask::SCORE_TEXT, best.collect())
     }
 }

@@ -1,32 +1,114 @@
-//! The strategies, one file each. Each walks one document, collects scores in a [`StrategyTrace`], and stops when the model
-//! fails or the budget is exhausted; scores collected by then count.
+//! The strategies, one file each, and the one driver that walks a document with any of them.
+//!
+//! A strategy says which sections the model scores next, given the scores so far. The driver asks the model and keeps the
+//! scores. It stops when the strategy has nothing more to ask, the model fails or the budget is used up; scores collected by
+//! then count.
 
-pub(super) mod auto;
-pub(super) mod beam;
-pub(super) mod best_first;
-pub(super) mod mcts;
-pub(super) mod single;
+mod auto;
+mod beam;
+mod best_first;
+mod mcts;
+mod single;
 
 use std::collections::BTreeMap;
 
 use stemma_document::SectionId;
 
 use super::llm_session::{LlmSession, SessionError};
-use super::result::Note;
+use super::result::{Note, TreeSearchStrategy};
 use super::score_cache::ScoreCache;
-use super::scoring::{ScoringQuestion, ScoringReply, ScoringTask, SectionScore};
+use super::scoring::{Excerpt, ScoringQuestion, ScoringReply, ScoringTask, SectionScore};
 use super::search_tree::{SearchTree, one_line, truncate};
-use super::settings::TreeSearchSettings;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::DocumentStore;
 
+/// Minimum score of a section that is good enough for the result.
+pub(super) const THRESHOLD: f32 = 0.3;
+/// Sections of a result at most.
+pub(super) const MAX_SECTIONS: usize = 8;
 // Characters of the parent's title in a listing that is not a tree.
 const ABOVE_CHARS: usize = 40;
+
+/// A way to walk a section tree.
+trait Strategy: Send {
+    // The sections that the model scores next; `None` when the walk is over.
+    fn next_batch(&mut self, trace: &mut StrategyTrace) -> Option<Batch>;
+}
+
+/// Sections that are scored in one call.
+struct Batch {
+    task: ScoringTask,
+    sections: Vec<usize>,
+}
+
+impl Batch {
+    // `None` without sections: there is nothing to ask.
+    fn new(task: ScoringTask, sections: Vec<usize>) -> Option<Self> {
+        (!sections.is_empty()).then_some(Self { task, sections })
+    }
+}
+
+/// How a walk went.
+pub(super) struct WalkEnd {
+    /// Name of the strategy that was used.
+    pub(super) strategy: &'static str,
+    /// Why it was used.
+    pub(super) why: String,
+    /// What ended the walk early.
+    pub(super) error: Option<SessionError>,
+}
+
+/// Walks a document with a strategy, or with one that fits (`Auto`).
+pub(super) async fn walk(
+    context: &SearchContext<'_>,
+    strategy: TreeSearchStrategy,
+    trace: &mut StrategyTrace,
+) -> WalkEnd {
+    let (chosen, why) = match strategy {
+        TreeSearchStrategy::Auto => auto::choose_strategy(context),
+        named => (Some(named), "asked for".into()),
+    };
+    let Some(chosen) = chosen else {
+        return WalkEnd {
+            strategy: "lexical",
+            why,
+            error: None,
+        };
+    };
+    let tree = context.tree;
+    let (used, mut strategy): (_, Box<dyn Strategy + '_>) = match chosen {
+        TreeSearchStrategy::Single => match single::Single::new(context) {
+            Some(single) => (chosen, Box::new(single)),
+            None => {
+                let message = "not even the top of the tree fits into one prompt: it was walked level by level (beam)";
+                trace.notes.push(Note::new("single.too_large", message));
+                (TreeSearchStrategy::Beam, Box::new(beam::Beam::new(tree)))
+            }
+        },
+        TreeSearchStrategy::Beam => (chosen, Box::new(beam::Beam::new(tree))),
+        TreeSearchStrategy::Mcts => (chosen, Box::new(mcts::Mcts::new(tree))),
+        TreeSearchStrategy::BestFirst | TreeSearchStrategy::Auto => (
+            TreeSearchStrategy::BestFirst,
+            Box::new(best_first::BestFirst::new(tree)),
+        ),
+    };
+    let mut error = None;
+    while let Some(batch) = strategy.next_batch(trace) {
+        if let Err(failed) = context.score(&batch, trace).await {
+            error = Some(failed);
+            break;
+        }
+    }
+    WalkEnd {
+        strategy: used.as_str(),
+        why,
+        error,
+    }
+}
 
 pub(super) struct SearchContext<'a> {
     pub(super) tree: &'a SearchTree,
     pub(super) session: &'a LlmSession,
-    pub(super) settings: &'a TreeSearchSettings,
     pub(super) question: &'a ScoringQuestion,
     pub(super) store: &'a dyn DocumentStore,
     pub(super) listed: &'a CatalogDocument,
@@ -66,41 +148,42 @@ impl ScoredSection {
 
 impl StrategyTrace {
     // Further scores of a section are averaged.
-    pub(super) fn add(&mut self, reply: &ScoringReply) {
+    fn add(&mut self, reply: ScoringReply) {
         self.unknown_ids += reply.unknown_ids;
         if !reply.thinking.is_empty() {
-            self.thinking.push(reply.thinking.clone());
+            self.thinking.push(reply.thinking);
         }
-        for score in &reply.scores {
+        for score in reply.scores {
             let scored = self.scored.entry(score.at).or_default();
             scored.sum += score.score;
             scored.visits += 1;
-            scored.reason.clone_from(&score.reason);
+            scored.reason = score.reason;
         }
     }
 
-    // Replaces all earlier scores.
+    // Replaces all earlier scores of the section.
     pub(super) fn set(&mut self, at: usize, score: f32, reason: &str) {
-        let scored = self.scored.entry(at).or_default();
-        *scored = ScoredSection {
+        let scored = ScoredSection {
             sum: score,
             visits: 1,
             reason: reason.into(),
             is_lexical: false,
         };
+        self.scored.insert(at, scored);
     }
 
-    // Below any section the model scored well: lexical scores count at most `threshold`.
-    pub(super) fn stand_in(
-        &mut self,
-        settings: &TreeSearchSettings,
-        at: usize,
-        lexical: f32,
-        reason: &str,
-    ) {
-        self.set(at, settings.threshold * lexical, reason);
+    // Below any section the model scored well: lexical scores count at most `THRESHOLD`.
+    fn stand_in(&mut self, tree: &SearchTree, at: usize, reason: &str) {
+        self.set(at, THRESHOLD * tree.nodes[at].lexical, reason);
         if let Some(scored) = self.scored.get_mut(&at) {
             scored.is_lexical = true;
+        }
+    }
+
+    // Results of search without a model, for a walk that found nothing.
+    pub(super) fn add_best_lexical(&mut self, tree: &SearchTree) {
+        for at in tree.best_lexical(MAX_SECTIONS) {
+            self.stand_in(tree, at, "by its words, without a model");
         }
     }
 
@@ -117,139 +200,98 @@ impl StrategyTrace {
     }
 }
 
-// Maximum characters per excerpt, and the excerpt of a section.
-type Excerpts<'a> = (usize, &'a (dyn Fn(usize) -> String + Send + Sync));
-
 impl SearchContext<'_> {
-    // The caller formats the listing.
-    async fn score_listing(
-        &self,
-        kind: ScoringTask,
-        sections: &[usize],
-        listing: &str,
-    ) -> Result<ScoringReply, SessionError> {
-        self.question
-            .score_sections(self.session, kind, self.tree, listing, sections)
-            .await
-    }
-
-    // Scores sections by title and summary, each listed under its parent's title. Cached scores are not asked for again.
-    async fn score_sections(
-        &self,
-        kind: ScoringTask,
-        sections: &[usize],
-        summary_chars: usize,
-        trace: &mut StrategyTrace,
-    ) -> Result<Vec<(usize, f32)>, SessionError> {
-        self.score_with_excerpts(
-            kind,
-            sections,
-            summary_chars,
-            (0, &|_| String::new()),
-            trace,
-        )
-        .await
-    }
-
-    async fn score_with_excerpts(
-        &self,
-        kind: ScoringTask,
-        sections: &[usize],
-        summary_chars: usize,
-        (excerpt_chars, excerpt): Excerpts<'_>,
-        trace: &mut StrategyTrace,
-    ) -> Result<Vec<(usize, f32)>, SessionError> {
-        let cached: Vec<SectionScore> = sections
+    // Asks the model for the scores of a batch that are not cached. A listing of the whole tree names only the best sections, so
+    // its scores are not cached.
+    async fn score(&self, batch: &Batch, trace: &mut StrategyTrace) -> Result<(), SessionError> {
+        let task = batch.task;
+        let cached: Vec<SectionScore> = batch
+            .sections
             .iter()
-            .filter_map(|at| self.scores.get(self, kind, *at))
+            .filter(|_| !task.shows_tree)
+            .filter_map(|at| self.scores.get(self, task, *at))
             .collect();
-        let unscored: Vec<usize> = sections
+        let unscored: Vec<usize> = batch
+            .sections
             .iter()
             .copied()
             .filter(|at| !cached.iter().any(|score| score.at == *at))
             .collect();
-        let mut reply = ScoringReply {
-            scores: cached,
-            ..ScoringReply::default()
-        };
+        let mut reply = ScoringReply::default();
         if !unscored.is_empty() {
-            let listing = unscored
-                .iter()
-                .map(|at: &usize| {
-                    let excerpt = truncate(&one_line(&excerpt(*at)), excerpt_chars);
-                    let below = if excerpt.is_empty() {
-                        String::new()
-                    } else {
-                        format!("\n    “{excerpt}”")
-                    };
-                    format!("{}{below}", self.format_entry(*at, summary_chars))
-                })
-                .collect::<Vec<_>>()
-                .join("\n");
-            let fresh = self.score_listing(kind, &unscored, &listing).await?;
-            fresh
-                .scores
-                .iter()
-                .for_each(|score| self.scores.put(self, kind, score));
-            (reply.thinking, reply.unknown_ids) = (fresh.thinking, fresh.unknown_ids);
-            reply.scores.extend(fresh.scores);
+            let excerpts = self.excerpts(task, &unscored).await;
+            let listing = self.listing(task, &unscored, &excerpts);
+            reply = self
+                .question
+                .score_sections(self.session, task, self.tree, &listing, &unscored)
+                .await?;
+            for score in reply.scores.iter().filter(|_| !task.shows_tree) {
+                self.scores.put(self, task, score);
+            }
         }
-        trace.add(&reply);
-        Ok(reply
-            .scores
-            .into_iter()
-            .map(|score| (score.at, score.score))
-            .collect())
+        reply.scores.extend(cached);
+        if task == ScoringTask::RANK {
+            // The ranking is the result. What led to it is not.
+            trace.scored.clear();
+        }
+        trace.add(reply);
+        Ok(())
     }
 
-    // One line of a listing, with the parent's title.
-    fn format_entry(&self, at: usize, summary_chars: usize) -> String {
-        let above = self.tree.nodes[at]
-            .parent
-            .map(|above| truncate(&self.tree.nodes[above].title, ABOVE_CHARS));
-        self.tree.format_entry(at, above.as_deref(), summary_chars)
+    // One section a line: as a tree, or each with its parent's title and what `excerpts` has of its text.
+    fn listing(&self, task: ScoringTask, sections: &[usize], excerpts: &[String]) -> String {
+        let nodes = &self.tree.nodes;
+        let lines = sections.iter().enumerate().map(|(n, at)| {
+            if task.shows_tree {
+                let indent = "  ".repeat(nodes[*at].depth.saturating_sub(1));
+                let entry = self.tree.format_entry(*at, None, task.summary_chars);
+                return format!("{indent}{entry}");
+            }
+            let above = nodes[*at]
+                .parent
+                .map(|above| truncate(&nodes[above].title, ABOVE_CHARS));
+            let entry = self
+                .tree
+                .format_entry(*at, above.as_deref(), task.summary_chars);
+            match excerpts.get(n).filter(|excerpt| !excerpt.is_empty()) {
+                Some(excerpt) => format!("{entry}\n    “{excerpt}”"),
+                None => entry,
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
-    // The beginnings of section texts; the search snippet when the store has no text.
-    async fn section_texts(&self, sections: &[usize], most_chars: usize) -> Vec<String> {
-        let ids: Vec<SectionId> = sections.iter().map(|at| self.tree.nodes[*at].id).collect();
-        let texts = self
-            .store
-            .section_texts(self.listed, &ids, 4 * most_chars)
-            .await
-            .unwrap_or_default();
+    async fn excerpts(&self, task: ScoringTask, sections: &[usize]) -> Vec<String> {
+        let (texts, most_chars) = match task.excerpt {
+            Excerpt::None => return Vec::new(),
+            Excerpt::Snippet(most_chars) => (Vec::new(), most_chars),
+            Excerpt::Text(most_chars) => {
+                (self.section_texts(sections, most_chars).await, most_chars)
+            }
+        };
         sections
             .iter()
             .enumerate()
-            .map(|(n, at): (usize, &usize)| {
-                texts
-                    .get(n)
-                    .filter(|text| !text.is_empty())
-                    .cloned()
-                    .unwrap_or_else(|| self.snippet(*at))
+            .map(|(n, at)| match texts.get(n) {
+                Some(text) if !text.is_empty() => truncate(&one_line(text), most_chars),
+                // Also where the store has no text.
+                _ => truncate(&one_line(&self.snippet(*at)), most_chars),
             })
             .collect()
     }
 
-    /// The snippet of the search hit in a section, or nothing.
+    // The beginnings of section texts.
+    async fn section_texts(&self, sections: &[usize], most_chars: usize) -> Vec<String> {
+        let ids: Vec<SectionId> = sections.iter().map(|at| self.tree.nodes[*at].id).collect();
+        self.store
+            .section_texts(self.listed, &ids, 4 * most_chars)
+            .await
+            .unwrap_or_default()
+    }
+
+    // The snippet of the search hit in a section, or nothing.
     fn snippet(&self, at: usize) -> String {
         let hit = self.tree.hits.get(&self.tree.nodes[at].id);
         hit.map(|hit| hit.excerpt.text.clone()).unwrap_or_default()
-    }
-}
-
-// Results of search without a model, for a walk that found nothing.
-pub(super) fn add_best_lexical(
-    tree: &SearchTree,
-    settings: &TreeSearchSettings,
-    trace: &mut StrategyTrace,
-) {
-    for at in tree.best_lexical(settings.sections) {
-        trace.stand_in(
-            settings,
-            at,
-            tree.nodes[at].lexical,
-            "by its words, without a model",
-        );
     }
 }
