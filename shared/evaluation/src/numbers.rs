@@ -1,5 +1,9 @@
 //! Compares the numbers of an answer with those of a reference answer: value, scale, percent, currency, sign and rounding.
 
+use stemma_reading::numbers::{self, Currency, NumberMention, NumberRole};
+use stemma_reading::text_words::words;
+use stemma_reading::vocabulary::{DECREASE_STEMS, LEVEL_WORDS, LOSS_STEMS, NUMBER_SCALES};
+
 /// A reference answer with more numbers is prose and is not compared.
 const MAX_NUMBERS: usize = 3;
 /// Scales that a number may be written in without saying so.
@@ -9,28 +13,6 @@ const SLACK: f64 = 1.000_001;
 /// Words before a number that a word such as "fell" may stand, and after it.
 const DIRECTION_BEFORE: usize = 3;
 const DIRECTION_AFTER: usize = 2;
-/// Beginnings of words that make the number beside them negative. `fell to 5` names a level, not a change.
-const NEGATIVE: [&str; 16] = [
-    "fell", "fall", "decreas", "declin", "loss", "lost", "negative", "minus", "down", "lower",
-    "shr", "reduc", "outflow", "deficit", "drop", "contract",
-];
-const LEVELS: [&str; 4] = ["to", "from", "at", "was"];
-const CURRENCIES: [(&str, Currency); 14] = [
-    ("$", Currency::Dollar),
-    ("us$", Currency::Dollar),
-    ("usd", Currency::Dollar),
-    ("dollar", Currency::Dollar),
-    ("dollars", Currency::Dollar),
-    ("€", Currency::Euro),
-    ("eur", Currency::Euro),
-    ("euro", Currency::Euro),
-    ("euros", Currency::Euro),
-    ("£", Currency::Pound),
-    ("gbp", Currency::Pound),
-    ("¥", Currency::Yen),
-    ("yen", Currency::Yen),
-    ("jpy", Currency::Yen),
-];
 
 /// The numbers of a reference answer, and how exactly they must be met.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,14 +37,6 @@ struct AnswerNumber {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Currency {
-    Dollar,
-    Euro,
-    Pound,
-    Yen,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Plus,
     /// A minus, or a word such as "fell".
@@ -80,7 +54,7 @@ impl ReferenceNumbers {
         question: &str,
         tolerance: Option<f64>,
     ) -> Option<Self> {
-        let mut numbers = numbers(reference);
+        let mut numbers = numbers_in(reference);
         if numbers.is_empty() || numbers.len() > MAX_NUMBERS {
             return None;
         }
@@ -94,7 +68,7 @@ impl ReferenceNumbers {
     /// Whether `text` states all of them. A unit that it leaves out is taken from `unit`.
     pub fn are_stated(&self, text: &str, unit: Option<&str>) -> bool {
         let implied = unit.map(Unit::from_words).unwrap_or_default();
-        let mut stated = numbers(&without_citation_marks(text));
+        let mut stated = numbers_in(text);
         stated
             .iter_mut()
             .for_each(|number| number.complete(implied));
@@ -113,7 +87,7 @@ impl ReferenceNumbers {
 
 /// How many numbers a text has that could be compared.
 pub fn count_numbers(text: &str) -> usize {
-    numbers(&without_citation_marks(text)).len()
+    numbers_in(text).len()
 }
 
 /// A unit that words beside a number give.
@@ -126,34 +100,56 @@ struct Unit {
 
 impl Unit {
     fn from_words(words: &str) -> Self {
+        let lower = words.to_lowercase();
         let mut unit = Self::default();
-        for word in words_of(words) {
-            unit.scale = unit.scale.or_else(|| scale_word(&word));
-            unit.currency = unit.currency.or_else(|| currency_word(&word));
-            unit.is_percent |= word.starts_with("percent");
+        for word in lower.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',')) {
+            let sign = word.get(..1).filter(|_| word.starts_with('$'));
+            unit.scale = unit.scale.or_else(|| scale_word(word));
+            unit.currency = unit
+                .currency
+                .or_else(|| Currency::from_word(sign.unwrap_or(word)));
+            unit.is_percent |= word.starts_with("percent") || word.contains('%');
         }
-        unit.is_percent |= words.contains('%');
-        unit.currency = unit.currency.or(if words.contains('$') {
-            Some(Currency::Dollar)
-        } else {
-            None
-        });
         unit
     }
 
     /// `… in USD millions`, `(in thousands)`, `as a percentage`.
     fn of_question(question: &str) -> Self {
-        let words = words_of(question);
-        let after = |at: usize, within: usize| &words[at + 1..words.len().min(at + 1 + within)];
-        let named = |at: usize| matches!(words[at].as_str(), "in" | "as");
-        let places = (0..words.len()).filter(|at| named(*at));
-        let units = places.map(|at| Self::from_words(&after(at, 3).join(" ")));
-        let mut units = units.filter(|unit| unit.scale.is_some() || unit.is_percent);
-        units.next().unwrap_or_default()
+        let words: Vec<&str> = question
+            .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '?'))
+            .collect();
+        (0..words.len())
+            .filter(|at| matches!(words[*at], "in" | "as"))
+            .map(|at| Self::from_words(&words[at + 1..words.len().min(at + 4)].join(" ")))
+            .find(|unit| unit.scale.is_some() || unit.is_percent)
+            .unwrap_or_default()
     }
 }
 
 impl AnswerNumber {
+    fn new(number: &NumberMention, text: &str) -> Option<Self> {
+        let mut digits = number.digits.replace(',', "");
+        let before = text[..number.at.start].strip_suffix('.');
+        // `.66` without a zero.
+        if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
+            digits.insert_str(0, "0.");
+        }
+        let value: f64 = digits.parse().ok()?;
+        let decimals = digits.split_once('.').map_or(0, |(_, places)| places.len());
+        let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0));
+        let behind = text[number.at.end..].trim_start_matches([' ', '-']);
+        let is_basis_points = behind.starts_with("bps") || behind.starts_with("basis point");
+        let percent = if is_basis_points { 0.01 } else { 1.0 };
+        Some(Self {
+            value: value * percent,
+            half_digit: half_digit * percent,
+            scale: number.own_scale(),
+            is_percent: number.is_percent() || is_basis_points,
+            currency: number.currency(),
+            sign: sign(number, text),
+        })
+    }
+
     fn complete(&mut self, unit: Unit) {
         if self.scale.is_none() && !self.is_percent {
             self.is_percent = unit.is_percent && self.currency.is_none();
@@ -205,196 +201,52 @@ impl AnswerNumber {
     }
 }
 
-/// The numbers of a text, except years and parts of names (`10-K`, `FY22`, `3M`).
-fn numbers(text: &str) -> Vec<AnswerNumber> {
-    let chars: Vec<char> = text.chars().collect();
-    let mut numbers = Vec::new();
-    let mut end = 0;
-    while let Some(offset) = chars[end..].iter().position(char::is_ascii_digit) {
-        let start = end + offset;
-        end = start;
-        while continues_numeral(&chars[end..]) {
-            end += 1;
-        }
-        let numeral: String = chars[start..end].iter().collect();
-        numbers.extend(number(&chars[..start], &numeral, &chars[end..]));
-    }
-    numbers
-}
-
-/// Whether `chars` start with a digit, or with a separator and a digit.
-fn continues_numeral(chars: &[char]) -> bool {
-    match chars {
-        [',' | '.', next, ..] => next.is_ascii_digit(),
-        [first, ..] => first.is_ascii_digit(),
-        [] => false,
-    }
-}
-
-/// The number that `numeral` stands for between `before` and `after`. `None` if it is a year or part of a name.
-fn number(before: &[char], numeral: &str, after: &[char]) -> Option<AnswerNumber> {
-    let rest: String = after.iter().take(16).collect();
-    let mut digits = numeral.replace(',', "");
-    // `.66` without a zero.
-    let is_fraction = before.last() == Some(&'.')
-        && !before
-            .iter()
-            .rev()
-            .nth(1)
-            .is_some_and(char::is_ascii_alphanumeric);
-    if is_fraction && !digits.contains('.') {
-        digits.insert_str(0, "0.");
-    }
-    let value: f64 = digits.parse().ok()?;
-    let mark = before.last().copied();
-    let scale = after_word(&rest).as_deref().and_then(scale_word);
-    let percent = percent_factor(&rest);
-    let is_dollar = mark.is_some_and(|mark| currency_word(&mark.to_string()).is_some());
-    // `10-K` is a name, `5-million` is not.
-    let hyphenated_name = rest
-        .strip_prefix('-')
-        .is_some_and(|word| word.starts_with(char::is_alphabetic))
-        && !(scale.is_some() && rest.contains("illion"));
-    // `3M` is a name, `$3M` and `1.9B` are not; `2.5x` is a ratio.
-    let is_amount = scale.is_some() && (is_dollar || digits.contains('.'))
-        || rest.starts_with("bps")
-        || is_ratio(&rest);
-    let in_name = mark.is_some_and(|c| c.is_alphabetic() || c == '_')
-        || rest.starts_with(char::is_alphabetic) && !is_amount
-        || hyphenated_name;
-    let is_year = numeral.len() == 4
-        && !is_dollar
-        && (1900.0..2100.0).contains(&value)
-        && value.fract() == 0.0;
-    if in_name || is_year && percent.is_none() && scale.is_none() {
-        return None;
-    }
-    let decimals = digits
-        .split_once('.')
-        .map_or(0, |(_, decimals)| decimals.len());
-    let factor = percent.unwrap_or(1.0);
-    Some(AnswerNumber {
-        value: value * factor,
-        half_digit: 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0)) * factor,
-        scale,
-        is_percent: percent.is_some(),
-        currency: currency(before, &rest),
-        sign: sign(before, after),
-    })
-}
-
-/// Percent per unit of a number: 1 for a percentage, 0.01 for basis points.
-fn percent_factor(rest: &str) -> Option<f64> {
-    let rest = rest.trim_start_matches([' ', '-']).to_lowercase();
-    if rest.starts_with('%') || rest.starts_with("percent") {
-        Some(1.0)
-    } else if rest.starts_with("bps") || rest.starts_with("basis point") {
-        Some(0.01)
-    } else {
-        None
-    }
-}
-
-fn is_ratio(rest: &str) -> bool {
-    let mut chars = rest.chars();
-    matches!(chars.next(), Some('x' | 'X')) && !chars.next().is_some_and(char::is_alphanumeric)
-}
-
-fn currency(before: &[char], rest: &str) -> Option<Currency> {
-    let marked = before
-        .iter()
-        .rev()
-        .find(|c| !matches!(c, ' ' | '(' | '-' | '–'));
-    let marked = marked.and_then(|mark| currency_word(&mark.to_string()));
-    let word_before = before_words(before)
-        .last()
-        .and_then(|word| currency_word(word));
-    let mut words = words_of(rest).into_iter().take(2);
-    marked
-        .or(word_before)
-        .or_else(|| words.find_map(|word| currency_word(&word)))
-}
-
-fn sign(before: &[char], after: &[char]) -> Sign {
-    let signed = before.len()
-        - before
-            .iter()
-            .rev()
-            .take_while(|c| matches!(c, '$' | '€' | '£' | '¥'))
-            .count();
-    match &before[..signed] {
-        // `2019-2020` and `10 - 5` have no negative number.
-        [rest @ .., '-' | '–' | '−'] if !rest.last().is_some_and(|c| c.is_alphanumeric()) => {
-            return Sign::Minus;
-        }
-        [.., '('] if after.iter().find(|c| !matches!(c, '%' | ' ')) == Some(&')') => {
-            return Sign::Open;
-        }
-        _ => {}
-    }
-    let sentence = before_words(before);
-    let mut near = sentence.iter().rev().take(DIRECTION_BEFORE);
-    let names_level = sentence
-        .last()
-        .is_some_and(|word| LEVELS.contains(&word.as_str()));
-    let behind: String = after
-        .iter()
-        .take_while(|c| !matches!(c, '.' | ';' | ',' | ')'))
-        .take(40)
-        .collect();
-    let behind = words_of(&behind);
-    // The unit stands between a number and its direction: `5 million lower`.
-    let mut behind = behind
-        .iter()
-        .filter(|word| scale_word(word).is_none() && !word.starts_with("percent"));
-    let is_negative = |word: &String| NEGATIVE.iter().any(|start| word.starts_with(start));
-    let fell = !names_level && near.any(is_negative)
-        || behind.by_ref().take(DIRECTION_AFTER).any(is_negative);
-    if fell { Sign::Minus } else { Sign::Plus }
-}
-
-/// The words of the clause before a number.
-fn before_words(before: &[char]) -> Vec<String> {
-    let ends = |at: &usize| {
-        matches!(before[*at], ';' | '\n') || before[*at] == '.' && before.get(at + 1) == Some(&' ')
-    };
-    let start = (0..before.len()).rev().find(ends).map_or(0, |at| at + 1);
-    words_of(&before[start..].iter().collect::<String>())
-}
-
-fn words_of(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '$' | '€' | '£' | '¥'));
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
+/// The numbers of a text, except years, names (`10-K`, `FY22`, `3M`, `Note 5`) and counts in words.
+fn numbers_in(text: &str) -> Vec<AnswerNumber> {
+    let text = without_citation_marks(text);
+    let mentions = numbers::numbers(&text).into_iter();
+    mentions
+        .filter(|number| number.role == NumberRole::Amount)
+        .filter_map(|number| AnswerNumber::new(&number, &text))
         .collect()
 }
 
-/// The word right after a number.
-fn after_word(rest: &str) -> Option<String> {
-    let word: String = rest
-        .trim_start_matches([' ', '-'])
-        .chars()
-        .take_while(|c| c.is_alphabetic())
-        .collect();
-    (!word.is_empty()).then(|| word.to_lowercase())
-}
-
-fn scale_word(word: &str) -> Option<f64> {
-    match word {
-        "k" | "thousand" | "thousands" => Some(1e3),
-        "m" | "mm" | "mn" | "million" | "millions" => Some(1e6),
-        "b" | "bn" | "billion" | "billions" => Some(1e9),
-        "trillion" | "trillions" => Some(1e12),
-        _ => None,
+/// The sign of a number in a text: what is written, or a word beside it that says that something fell.
+fn sign(number: &NumberMention, text: &str) -> Sign {
+    let (before, after) = (&text[..number.at.start], &text[number.at.end..]);
+    let before_sign = before.trim_end_matches(['$', '€', '£', '¥', ' ']);
+    if number.is_negative() {
+        return match before_sign.ends_with('(') {
+            true => Sign::Open,
+            false => Sign::Minus,
+        };
+    }
+    let clause = before.rsplit([';', '\n']).next().unwrap_or_default();
+    let clause = clause.rsplit(". ").next().unwrap_or_default();
+    let clause = words(clause);
+    let names_level = clause
+        .last()
+        .is_some_and(|(word, _)| LEVEL_WORDS.contains(word));
+    let fell = |word: &str| {
+        let mut stems = DECREASE_STEMS.iter().chain(LOSS_STEMS.iter());
+        stems.any(|stem| word.starts_with(stem))
+    };
+    let mut near = clause.iter().rev().take(DIRECTION_BEFORE);
+    let behind = after.split(['.', ';', ',', ')']).next().unwrap_or_default();
+    // The unit is between a number and its direction: `5 million lower`.
+    let behind = words(behind);
+    let mut behind = behind
+        .iter()
+        .filter(|(word, _)| scale_word(word).is_none() && !word.starts_with("percent"))
+        .take(DIRECTION_AFTER);
+    match !names_level && near.any(|(word, _)| fell(word)) || behind.any(|(word, _)| fell(word)) {
+        true => Sign::Minus,
+        false => Sign::Plus,
     }
 }
 
-fn currency_word(word: &str) -> Option<Currency> {
-    CURRENCIES
-        .iter()
-        .find(|(name, _)| *name == word)
-        .map(|(_, currency)| *currency)
+fn scale_word(word: &str) -> Option<f64> {
+    NUMBER_SCALES.get(word)?.parse().ok()
 }
 
 /// Removes citation marks such as `[1]`.

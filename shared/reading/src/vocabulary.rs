@@ -110,6 +110,7 @@ word_lists! {
         INFLOW_STEMS: WordList,
         NEGATIVE_LEVELS: WordList,
         DECREASE_STEMS: WordList,
+        LOSS_STEMS: WordList,
         ALTERNATIVE_STEMS: WordList,
         MEAN_WORDS: WordList,
         SUM_WORDS: WordList,

@@ -97,6 +97,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-archive",
             "stemma-catalog",
             "stemma-document",
+            "stemma-reading",
         ],
     ),
     (

@@ -14,7 +14,8 @@ pub enum Currency {
 }
 
 impl Currency {
-    pub(super) fn from_word(word: &str) -> Option<Self> {
+    /// The currency that a sign or a word in lower case names.
+    pub fn from_word(word: &str) -> Option<Self> {
         match CURRENCIES.get(word)? {
             "dollar" => Some(Self::Dollar),
             "euro" => Some(Self::Euro),
