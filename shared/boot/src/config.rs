@@ -237,28 +237,13 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
     leaves
 }
 
-/// The candidate most similar to `key`, if one is close. Names are ASCII.
+/// The candidate most similar to `key`, if one is close.
 pub fn nearest<'a>(key: &str, candidates: impl Iterator<Item = &'a String>) -> Option<String> {
-    let scored = candidates.map(|candidate| (distance(key, candidate), candidate));
+    let scored = candidates.map(|candidate| (strsim::levenshtein(key, candidate), candidate));
     scored
         .min()
         .filter(|(distance, _)| *distance <= key.len().max(4) / 2)
         .map(|(_, candidate)| candidate.clone())
-}
-
-/// Levenshtein distance in bytes.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -168,7 +168,11 @@ impl SimilarName {
 
     fn edits(&self, name: &str) -> Option<usize> {
         let name: Vec<char> = name.chars().take(MAX_CHARS).collect();
-        edit_distance(&self.chars, &name, self.most_edits)
+        if self.chars.len().abs_diff(name.len()) > self.most_edits {
+            return None;
+        }
+        let edits = strsim::generic_levenshtein(&self.chars, &name);
+        Some(edits).filter(|edits| *edits <= self.most_edits)
     }
 
     fn is_inside(&self, name: &str) -> bool {
@@ -176,25 +180,4 @@ impl SimilarName {
         let len = self.chars.len();
         len >= 3 && name.windows(len).any(|part| part == self.chars)
     }
-}
-
-// Levenshtein distance by the two-row method; `None` above `most`, with an early exit.
-fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > most {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-        if row.iter().min().is_some_and(|least| *least > most) {
-            return None;
-        }
-    }
-    row.last().copied().filter(|edits| *edits <= most)
 }

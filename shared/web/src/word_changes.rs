@@ -1,6 +1,8 @@
-//! Which words of a reworded sentence changed: a longest common subsequence of its words.
+//! Which words of a reworded sentence changed.
 
-/// Words that stand together.
+use similar::{Algorithm, DiffTag};
+
+/// Neighboring words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Same(String),
@@ -8,53 +10,26 @@ pub(crate) enum Change {
     Added(String),
 }
 
-// Sentences are quoted with at most 400 characters, so a table of all pairs is small.
-const MAX_WORDS: usize = 400;
-
 /// The words of `right` against those of `left`, in reading order.
 pub(crate) fn word_changes(left: &str, right: &str) -> Vec<Change> {
-    let left: Vec<&str> = left.split_whitespace().take(MAX_WORDS).collect();
-    let right: Vec<&str> = right.split_whitespace().take(MAX_WORDS).collect();
-    // lengths[i][j]: common words of left[i..] and right[j..].
-    let mut lengths = vec![vec![0_u32; right.len() + 1]; left.len() + 1];
-    for i in (0..left.len()).rev() {
-        for j in (0..right.len()).rev() {
-            lengths[i][j] = if left[i] == right[j] {
-                lengths[i + 1][j + 1] + 1
-            } else {
-                lengths[i + 1][j].max(lengths[i][j + 1])
-            };
-        }
-    }
-    let mut i = 0;
-    let mut j = 0;
+    let left: Vec<&str> = left.split_whitespace().collect();
+    let right: Vec<&str> = right.split_whitespace().collect();
     let mut changes = Vec::new();
-    while i < left.len() || j < right.len() {
-        if i < left.len() && j < right.len() && left[i] == right[j] {
-            push(&mut changes, Change::Same(left[i].into()));
-            (i, j) = (i + 1, j + 1);
-        } else if j == right.len() || (i < left.len() && lengths[i + 1][j] >= lengths[i][j + 1]) {
-            push(&mut changes, Change::Removed(left[i].into()));
-            i += 1;
-        } else {
-            push(&mut changes, Change::Added(right[j].into()));
-            j += 1;
+    for op in similar::capture_diff_slices(Algorithm::Myers, &left, &right) {
+        let (removed, added) = (
+            left[op.old_range()].join(" "),
+            right[op.new_range()].join(" "),
+        );
+        match op.tag() {
+            DiffTag::Equal => changes.push(Change::Same(removed)),
+            DiffTag::Delete => changes.push(Change::Removed(removed)),
+            DiffTag::Insert => changes.push(Change::Added(added)),
+            DiffTag::Replace => {
+                changes.extend([Change::Removed(removed), Change::Added(added)]);
+            }
         }
     }
     changes
-}
-
-// Joins neighbors of one kind.
-fn push(changes: &mut Vec<Change>, change: Change) {
-    match (changes.last_mut(), change) {
-        (Some(Change::Same(words)), Change::Same(word))
-        | (Some(Change::Removed(words)), Change::Removed(word))
-        | (Some(Change::Added(words)), Change::Added(word)) => {
-            words.push(' ');
-            words.push_str(&word);
-        }
-        (_, change) => changes.push(change),
-    }
 }
 
 #[cfg(test)]
