@@ -12,20 +12,13 @@ import collections
 import concurrent.futures
 import hashlib
 import json
-import shutil
-import subprocess
-import sys
+import re
+from pathlib import Path
 
-import bench
-from bench import DATA, SCRATCH, STEMMA, Sim, check, finish, stemma
+from harness import CommandFailed, Store, UnknownOption, document_name, read_lines, walk
+from reader import HonestReader, questions_of
 
-OLD = sys.argv[1]
-QUICK = "--quick" in sys.argv[2:]
-FOLDERS = ["dev/pdf"] if QUICK else ["dev/pdf", "dev/pdf_blind", "dev/markdown", "dev/more", "dev/general/pdf"]
-# Each answer is one process that calls the simulated model; the documents of all issuers are among the first questions.
-ANSWERS = 8 if QUICK else 47
-BINARIES = {"old": OLD, "new": STEMMA}
-# What a run draws at random, reads from the clock or measures; everything else must be the same.
+# Drawn at random, read from the clock or measured.
 VOLATILE = {"id", "run", "job", "published", "published_at", "created", "created_at", "added", "updated", "seconds", "millis", "took_ms",
             "elapsed_ms", "latency_ms", "at_ms", "version", "version_id", "settings", "flow", "job_id"}
 FOLDERS = ["dev/pdf", "html/filings", "dev/markdown"]
@@ -115,11 +108,13 @@ def items(side):
     return side.of_documents(of)
 
 
-def searched(name, store, questions, known):
-    path = batch(SCRATCH / "batch.jsonl", questions, known)
-    output = run(name, store, "-q", "search", "--batch", path, timeout=3_600).stdout
-    # `id` is left out by `stable`, so it is taken as the name.
-    return {str(json.loads(line).get("id")): parsed(line) for line in output.splitlines()}
+def properties(side):
+    def of(label):
+        value = side.json("stat", label)
+        document = value.get("document", value)
+        found = {name: {"value": plain_property(one)} for name, one in (document.get("facts") or {}).items()}
+        return found | {"doubt": {"value": document.get("doubt")}, "warnings": {"value": stable(document.get("warnings"))}}
+    return side.of_documents(of)
 
 
 def plain_property(value):
@@ -193,55 +188,106 @@ def answers(side, questions):
     return found
 
 
-def per_document(name, store, labels, *command):
-    return {label: parsed(run(name, store, "-q", "--json", *command, label, check=False).stdout) for label in labels}
+def diffs(side):
+    def of(label):
+        pairs = side.json("diff", label).get("pairs", [])
+        rows = [(" = ".join((pair.get(end) or {}).get("title", "-") for end in ("left", "right")), {"outcome": pair.get("outcome")}) for pair in pairs]
+        return numbered(rows)
+    return side.of_documents(of)
 
 
-def load(path):
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line.get("pdf_present", True)]
+# ---- counting ----
 
 
-def main():
-    for binary in BINARIES.values():
-        print(subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip(), binary)
-    store = "documents"
-    stores = {name: f"{name}-{store}" for name in BINARIES}
-    for name in BINARIES:
-        run(name, stores[name], "-q", "ingest", *(DATA / folder for folder in FOLDERS))
-
-    def both(make, *arguments):
-        return [make(name, stores[name], *arguments) for name in BINARIES]
-
-    compare("trees", *both(exported, "trees", "--format", "pageindex", "--text"))
-    compare("page texts", *both(exported, "pages", "--format", "pages"))
-    labels = documents("new", stores["new"])
-    check(labels == documents("old", stores["old"]), f"the same {len(labels)} documents are listed")
-    compare("facts", *both(per_document, labels, "stat"))
-    compare("Items", *both(per_document, labels, "items"))
-    filings = load(DATA / "dev/retrieval.jsonl")
-    compare("diffs to the previous filing", *both(per_document, labels[:8] if QUICK else labels, "diff"))
-    compare("answers of a simulated model", *both(answered, filings[:ANSWERS]))
-
-    upgraded = "old-store-read-by-new"
-    shutil.copytree(SCRATCH / stores["old"], SCRATCH / upgraded)
-    listed = run("new", upgraded, "-q", "ls", check=False)
-    if listed.returncode != 0:
-        print(f"       {listed.stderr.strip()}")
-        check("stemma" in listed.stderr, "the new binary refuses the old store and names a command")
-    else:
-        compare("trees of the old store, read by the new binary", exported("old", stores["old"], "upgrade", "--format", "pageindex"),
-                exported("new", upgraded, "upgrade", "--format", "pageindex"))
-        stores["new"] = upgraded
-    # Both search one index if they can: equal scores stand in the order of indexing, which differs from run to run.
-    questions = {"filings": filings}
-    if not QUICK:
-        questions["other documents"] = load(DATA / "dev/general/questions.jsonl")
-    for subject, asked in questions.items():
-        for known in (True, False):
-            where = "in the named document" if known else "in all documents"
-            compare(f"search about {subject}, {where}", *both(searched, asked, known))
-    finish()
+def kinds_of(old, new):
+    """Pairs (kind, example) of two results of a step."""
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old or name not in new:
+            yield f"only in the {'new' if name in new else 'old'} binary", name
+            continue
+        for entry in sorted(old[name].keys() | new[name].keys()):
+            what = entry.split(" ")[0] if entry.split(" ")[0] in ("table", "row", "page", "document", "citation") else "entry"
+            if entry not in old[name] or entry not in new[name]:
+                yield f"{what} only in the {'new' if entry in new[name] else 'old'}", f"{name}: {entry}"
+                continue
+            left, right = old[name][entry], new[name][entry]
+            for field in sorted(left.keys() | right.keys()):
+                if left.get(field) != right.get(field):
+                    yield f"{field} differs", f"{name}: {entry}: {brief(left.get(field), right.get(field))}"
 
 
-main()
+def brief(left, right, most=90):
+    """Both values from their first difference on."""
+    left, right = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in (left, right))
+    start = next((at for at, (one, other) in enumerate(zip(left, right)) if one != other), min(len(left), len(right)))
+    start = max(0, start - 20)
+    return " → ".join(("…" if start else "") + " ".join(text[start:start + most].split()) for text in (left, right))
+
+
+def report(bench, step, old, new):
+    kinds = collections.defaultdict(list)
+    for kind, example in kinds_of(old, new):
+        kinds[kind].append(example)
+    differing = {example.split(":")[0] for examples in kinds.values() for example in examples}
+    entries = sum(len(entries) for entries in new.values())
+    bench.record(f"{step}: {'questions' if step in ('searches', 'answers') else 'documents'} that differ", len(differing), n=len(old.keys() | new.keys()))
+    for kind, examples in sorted(kinds.items(), key=lambda pair: -len(pair[1])):
+        bench.record(f"{step}: {kind}", len(examples), n=entries)
+        for example in examples[:bench.options.examples]:
+            print(f"      {example[:230]}", flush=True)
+
+
+def read_old_store(bench, sides):
+    """Whether the new binary reads the old binary's store."""
+    copy = sides["old"].store.copy(bench.scratch / "old-store")
+    reading = Store(bench.stemma, copy.folder)
+    try:
+        reading.run("ls")
+    except CommandFailed as error:
+        print(f"      {error}")
+        bench.record("store: the old store is refused with a command to run", int("stemma " in str(error).split(": exit", 1)[-1]), mark=">= 1")
+        return
+    bench.record("store: the old store is read", 1)
+    side = Side("new", reading, bench.scratch / "reading")
+    report(bench, "trees of the old store", trees(sides["old"]), trees(side))
+
+
+def main(bench):
+    options = bench.options
+    if not options.old:
+        raise SystemExit("--old BINARY is missing")
+    folders = options.folders or bench.data(*FOLDERS)
+    files = [file for folder in folders for file in files_of(folder)[:options.documents]]
+    sides = {}
+    for name, binary in bench.binaries.items():
+        side = Side(name, bench.store(f"store-{name}", binary).ingest(*files), bench.scratch)
+        side.labels = side.store.documents()
+        sides[name] = side
+    both = [label for label in sides["new"].labels if label in set(sides["old"].labels)]
+    bench.record("documents that both list", len(both), n=len(files))
+    for side in sides.values():
+        side.labels = both
+    names = set(map(document_name, both))
+    questions = [question for question in asked(bench) if question["doc_name"] in names][:options.questions]
+    steps = {"texts": texts, "trees": trees, "items": items, "properties": properties, "facts": facts, "tables": tables, "diffs": diffs,
+             "searches": lambda side: searches(side, questions), "answers": lambda side: answers(side, questions)}
+    for step, make in steps.items():
+        if not bench.wants(step):
+            continue
+        try:
+            report(bench, step, make(sides["old"]), make(sides["new"]))
+        except CommandFailed as error:
+            print(f"{step}: not comparable: {str(error)[:300]}", flush=True)
+    if bench.wants("store"):
+        read_old_store(bench, sides)
+
+
+def files_of(folder):
+    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return [path for path in paths if path.suffix.lower() in (".pdf", ".htm", ".html", ".md", ".txt")]
+
+
+def asked(bench):
+    """Questions of the data whose gold pages are known, and those of tests/truth."""
+    paths = [bench.data_folder / "dev/retrieval.jsonl"] if bench.data_folder else []
+    return [question for path in paths if path.exists() for question in questions_of(read_lines(path))]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use stemma_document::DocId;
-use stemma_engine::PortResult;
 use stemma_llm::request::OutputSchema;
 use stemma_store::{PortError, PortResult};
 
@@ -25,7 +24,7 @@ use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 use stemma_retrieval::search::{DocumentScope, Query, SearchError, SearchResults};
 
 // Documents that are described in one call: with 6 the right one is missed in 4.5 % of questions, with 24 it is found as with 12
-// (docs/REASONING.md).
+// (docs/guide/search.md).
 const DESCRIBED: usize = 12;
 // When no description fits, the next best documents by content are described once more.
 const MAX_ROUNDS: usize = 2;

@@ -42,7 +42,7 @@ Examples:
   stemma search \"why did margins fall\" --strategy auto-with-model --budget-calls 8
   stemma search --batch questions.jsonl > answers.jsonl
 
-The strategy ranked asks no model. Of those with a model (docs/REASONING.md), single sends the
+The strategy ranked asks no model. Of those with a model (docs/guide/search.md), single sends the
 whole tree, best_first opens the best section next, beam descends level by level, mcts is a Monte
 Carlo tree search, auto-with-model chooses. Earlier replies are reused.
 
