@@ -7,6 +7,7 @@ mod continued;
 mod declared;
 mod document;
 mod faults;
+mod html;
 mod periods;
 mod rows;
 mod sentences;

@@ -328,3 +328,44 @@ fn a_statement_is_named_by_its_title_and_not_by_its_period() {
         )
     );
 }
+
+#[test]
+fn heads_of_years_may_be_no_farther_apart_than_words() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                    December 31, 2023 December 31, 2022",
+        ),
+        (
+            ROW,
+            "Cash and equivalents            1,749             1,603",
+        ),
+        (
+            ROW,
+            "Inventories                       900               800",
+        ),
+    ]);
+    assert_eq!(heads(&table), ["December 31, 2023", "December 31, 2022"]);
+    assert_eq!(texts(&table.rows[1]), ["900", "800"]);
+}
+
+#[test]
+fn rows_below_a_wide_gap_are_of_the_same_table_if_their_figures_are_aligned() {
+    let page = |payables: &str| {
+        tables_of_pages(
+            1,
+            &[page(&[
+                (ROW, "                           2023      2022"),
+                (ROW, "Cash and equivalents      1,749     1,603"),
+                (ROW, "Inventories                 900       800"),
+                (60.0, payables),
+                (ROW, "Total liabilities           120       110"),
+            ])],
+            &|| false,
+        )
+    };
+    let tables = page("Payables                     70        60");
+    assert_eq!(tables.len(), 1, "{tables:#?}");
+    let tables = page("Payables             70        60        ");
+    assert_eq!(tables.len(), 2, "{tables:#?}");
+}
