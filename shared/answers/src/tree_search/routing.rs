@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use stemma_document::DocId;
 use stemma_llm::request::OutputSchema;
-use stemma_store::{PortError, PortResult};
+use stemma_store::PortResult;
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::{Note, TreeSearchTrace};

@@ -23,7 +23,6 @@ use stemma_catalog::document_store::DocumentStore;
 use stemma_retrieval::search::{
     self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
-use stemma_store::PortResult;
 
 const CONCURRENT_DOCUMENTS: usize = 4;
 // Added to the lexical score of preferred and expected sections.
