@@ -489,22 +489,23 @@ mod tests {
         ));
         let name = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
         let tick = || fs::read_to_string(folder.path().join("tick")).unwrap_or_default();
-        let pause = || sleep(Duration::from_millis(400));
-        let written = async {
-            while tick().is_empty() {
-                pause().await;
+        let changed = async |last: &str| {
+            while tick() == last {
+                sleep(POLL_INTERVAL).await;
             }
         };
-        timeout(PATIENCE, written).await.unwrap();
+        timeout(PATIENCE, changed("")).await.unwrap();
         fleet.freeze(&name).unwrap();
-        pause().await;
-        let frozen = tick();
-        pause().await;
-        assert_eq!(tick(), frozen);
+        let mut frozen = String::new();
+        let unchanged = async {
+            while tick() != frozen {
+                frozen = tick();
+                sleep(Duration::from_millis(400)).await;
+            }
+        };
+        timeout(PATIENCE, unchanged).await.unwrap();
         fleet.thaw(&name).unwrap();
-        while tick() == frozen {
-            pause().await;
-        }
+        timeout(PATIENCE, changed(&frozen)).await.unwrap();
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@
 //! - [`processes`]: processes that a test suspends.
 //! - [`servers`]: servers for tests, named by environment variables.
 //! - [`simulation`]: whole jobs under seeded schedules, with crashes.
+//! - [`wait`]: waiting for a condition, with a limit.
 
 mod account_conformance;
 pub mod blobs_conformance;
@@ -17,3 +18,4 @@ pub mod processes;
 pub mod queue_conformance;
 pub mod servers;
 pub mod simulation;
+pub mod wait;

@@ -1,22 +1,16 @@
 //! Processes that a test suspends.
 
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-// A thread that is running when the signal is sent stops only when its processor next enters the kernel.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::wait::block_until;
 
-/// Waits until every thread of a process that was sent SIGSTOP has stopped: from then on it answers nothing.
+/// Waits until every thread of a process that was sent SIGSTOP has stopped: from then on it answers nothing. A thread that is
+/// running when the signal is sent stops only when its processor next enters the kernel.
 ///
 /// # Panics
-/// When the process still runs after a minute, or has ended.
+/// When the process still runs after two minutes, or has ended.
 pub fn wait_until_stopped(pid: u32) {
-    let since = Instant::now();
-    while !is_stopped(pid) {
-        assert!(since.elapsed() < PATIENCE, "process {pid} does not stop");
-        sleep(Duration::from_millis(1));
-    }
+    block_until("the process stops", || is_stopped(pid));
 }
 
 /// The processes of a process group.

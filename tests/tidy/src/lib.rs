@@ -8,6 +8,7 @@
 //! - [`metrics`]: the table of metrics is what is emitted.
 //! - [`monitoring`]: alerts and dashboard use these metrics.
 //! - [`names`]: which names and forms no code may have.
+//! - [`sleeps`]: tests wait for conditions, not for time.
 //! - [`tree`]: which folders there are, how deep, how long a file may be.
 //! - [`words`]: what no file may contain.
 //!
@@ -22,6 +23,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod monitoring;
 pub mod names;
+pub mod sleeps;
 pub mod tree;
 pub mod words;
 

@@ -1,16 +1,12 @@
 //! Reading documents: listings, trees, pages, sections, Items, facets, files.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_store::Env;
+use stemma_engine::Env;
+use stemma_engine_testing::wait::wait_until;
 
 use super::test_server::start;
 use stemma_sample_store as store;
-
-// How long a change is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn listings_are_paged_and_bad_cursors_are_refused() {
@@ -298,21 +294,16 @@ async fn publications_become_visible() {
         Env::system().now_ms(),
     )
     .await;
-    let began = Instant::now();
-    while server.get("/v1/documents/NEW_2023/tree").await.status != 200 {
-        assert!(began.elapsed() < LIMIT, "not yet visible");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    wait_until("the document is visible", async || {
+        server.get("/v1/documents/NEW_2023/tree").await.status == 200
+    })
+    .await;
     let search = r#"{"query": "anvils and rockets", "limit": 50}"#;
-    while !server
-        .post("/v1/search", search)
-        .await
-        .body
-        .contains("NEW_2023")
-    {
-        assert!(began.elapsed() < LIMIT, "not yet found");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    wait_until("the document is found", async || {
+        let found = server.post("/v1/search", search).await;
+        found.body.contains("NEW_2023")
+    })
+    .await;
     server.stop.cancel();
     server.serving.join().await.unwrap();
 }
@@ -334,11 +325,10 @@ async fn tagged_facts_and_series_are_served() {
         .publish(server.blobs.as_ref(), path, &["Assets 1,234 (1,111)"])
         .await;
     store::announce(server.blobs.as_ref(), path, Env::system().now_ms()).await;
-    let began = Instant::now();
-    while server.get("/v1/documents/NINE_2024").await.status != 200 {
-        assert!(began.elapsed() < LIMIT, "not yet visible");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    wait_until("the document is visible", async || {
+        server.get("/v1/documents/NINE_2024").await.status == 200
+    })
+    .await;
     let facts = "/v1/documents/NINE_2024/facts?concept=assets&limit=1";
     let first = server.get(facts).await.json();
     assert_eq!(

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::FilingFacts;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::work::busy_threads;
+use stemma_engine_testing::wait::wait_until;
 use stemma_gateway::auth::{KeyScope, KeySettings, key_digest};
 use stemma_sample_store as store;
 use stemma_store::blobs::{Blobs, MemoryBlobs};
@@ -46,16 +49,6 @@ async fn send(server: &TestServer, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.serving.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
-}
-
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    let polled = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let met = tokio::time::timeout(LIMIT, polled).await;
-    assert!(met.is_ok(), "{what}");
 }
 
 async fn assert_served(server: &TestServer, key: &str, path: &str) {
@@ -165,7 +158,7 @@ async fn computing_ends_with_its_request_and_leaves_threads_to_others() {
     for _ in 0..64 {
         open.push(send(&server, &grep).await);
     }
-    until("the greps run", || busy_threads() >= cores).await;
+    wait_until("the greps run", async || busy_threads() >= cores).await;
     // It waits for a thread of its client, and no other client waits for it.
     let tree = format!(
         "GET /v1/documents/ACME_2022/tree HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
@@ -177,11 +170,11 @@ async fn computing_ends_with_its_request_and_leaves_threads_to_others() {
         assert_served(&server, "other", "/v1/documents/ACME_2022/pages?range=1").await;
         assert_eq!(server.get("/readyz").await.status, 200);
         assert_eq!(server.get("/livez").await.status, 200);
-        until("the greps still run", || busy_threads() >= cores).await;
+        wait_until("the greps still run", async || busy_threads() >= cores).await;
     }
     // The clients go: what runs stops, and what waits never begins.
     drop(open);
-    until("the greps end", || busy_threads() == 0).await;
+    wait_until("the greps end", async || busy_threads() == 0).await;
     let read = call(
         "get_page_content",
         &json!({ "doc_name": "long.pdf", "pages": "1" }),
@@ -193,7 +186,7 @@ async fn computing_ends_with_its_request_and_leaves_threads_to_others() {
     assert_served(&server, "other", "/v1/documents/ACME_2022/pages?range=1").await;
     assert_eq!(server.get("/readyz").await.status, 200);
     drop(open);
-    until("the reads end", || busy_threads() == 0).await;
+    wait_until("the reads end", async || busy_threads() == 0).await;
 }
 
 /// The highest resident memory of this process so far, in MiB.

@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Bytes;
+use stemma_engine::PortResult;
+use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_engine_testing::wait::wait_until;
 use stemma_sample_store as store;
 use stemma_store::PortResult;
 use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
@@ -81,17 +83,12 @@ impl Blobs for CountingBlobs {
 /// A server that has indexed `documents`: it then reads them for requests only.
 async fn start_indexed(blobs: &Arc<CountingBlobs>, documents: usize) -> TestServer {
     let server = start_over(Arc::clone(blobs) as Arc<dyn Blobs>, ServerDeps::default()).await;
-    for _ in 0..600 {
-        let found = server
-            .post("/v1/search", r#"{"query": "text"}"#)
-            .await
-            .json();
-        if found["searched"]["documents_in_scope"] == documents {
-            return server;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the index is not complete");
+    wait_until("the index is complete", async || {
+        let found = server.post("/v1/search", r#"{"query": "text"}"#).await;
+        found.json()["searched"]["documents_in_scope"] == documents
+    })
+    .await;
+    server
 }
 
 /// A chapter for each tenth of the sections, whose titles name Items.

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Value, json};
+use stemma_engine_testing::wait::wait_until;
 use stemma_sim::{Behavior, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -54,16 +54,17 @@ async fn wait_for_answer(
     server: &TestServer,
     body: &Value,
 ) -> Value {
-    while provider.report().calls < calls {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    loop {
-        let answer = stored_answer(server, body).await;
-        if answer["replayed"] == true {
-            return answer;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until("the calls are answered", async || {
+        provider.report().calls >= calls
+    })
+    .await;
+    let mut answer = Value::Null;
+    wait_until("the answer is stored", async || {
+        answer = stored_answer(server, body).await;
+        answer["replayed"] == true
+    })
+    .await;
+    answer
 }
 
 /// ADR 0020: generation continues after a disconnect, and the answer is stored.
@@ -92,9 +93,10 @@ async fn answers_of_disconnected_clients_finish_and_are_paid_once() {
     ] {
         provider.limit_replies(number - 1);
         let asker = server.send(path, head, body.to_string().as_bytes()).await;
-        while provider.request_count() < number {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("the model is asked", async || {
+            provider.request_count() >= number
+        })
+        .await;
         drop(asker);
         provider.limit_replies(number);
         let answer = wait_for_answer(&provider, number, &server, &question(number)).await;
@@ -119,14 +121,13 @@ async fn model_searches_stop_on_disconnect() {
     let server = start_with_model_and(answer_model(&provider), query).await;
     let search = json!({ "query": "How much was R&D spending?", "strategy": "beam" }).to_string();
     let asker = server.send("/v1/search", "", search.as_bytes()).await;
-    while provider.request_count() == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until("the model is asked", async || provider.request_count() > 0).await;
     drop(asker);
-    // The search gives up its call, which would never have had a reply.
-    while provider.in_flight() > 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // It would never have had a reply.
+    wait_until("the search gives up its call", async || {
+        provider.in_flight() == 0
+    })
+    .await;
     provider.limit_replies(usize::MAX);
     assert_eq!(
         provider.request_count(),
@@ -268,9 +269,7 @@ async fn excess_questions_get_retry_after() {
         }
     });
     let (replies, reading) = tokio::join!(futures::future::join_all(asks), async {
-        while refused.get() < 40 - 17 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("requests are refused", async || refused.get() >= 40 - 17).await;
         let search = r#"{"query": "anvils"}"#;
         let status = server.post("/v1/search", search).await.status;
         provider.limit_replies(usize::MAX);

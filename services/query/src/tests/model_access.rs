@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
+use stemma_engine_testing::wait::wait_until;
 use stemma_sim::{Behavior, Provider};
 
 use super::test_server::{TestReply, TestServer, bearer, start_configured, start_with_model_and};
@@ -215,9 +216,7 @@ async fn concurrent_identical_questions_are_paid_once() {
     };
     let streams = async {
         let (mut first, first_begin) = follow().await;
-        while provider.request_count() == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("the model is asked", async || provider.request_count() > 0).await;
         let (mut second, second_begin) = follow().await;
         provider.limit_replies(usize::MAX);
         let first = TestServer::read_rest(&mut first, first_begin).await;

@@ -1,11 +1,10 @@
 //! A server on a local port over the sample store, for the tests of its routes.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use stemma_archive::IndexSettings;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_store::port_monitor::PortMonitor;
+use stemma_engine::port_monitor::PortMonitor;
+use stemma_engine_testing::wait::wait_until;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -223,15 +222,12 @@ impl TestServer {
     /// Waits until catalog and index are loaded in the background.
     pub(super) async fn ready(&self, head: &str) {
         let listing = format!("GET /v1/documents HTTP/1.1\r\n{head}");
-        while self.request(&listing).await.status == 503
-            || self
-                .post_with(head, "/v1/search", r#"{"query": "anvils"}"#)
-                .await
-                .status
-                == 503
-        {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let search = r#"{"query": "anvils"}"#;
+        wait_until("catalog and index are loaded", async || {
+            self.request(&listing).await.status != 503
+                && self.post_with(head, "/v1/search", search).await.status != 503
+        })
+        .await;
     }
 
     /// Like [`Self::post`], with an `Accept` header.

@@ -1,5 +1,7 @@
 //! The pages for people: what they show, and what they refuse.
 
+use stemma_engine::blobs::Blobs;
+use stemma_engine_testing::wait::wait_until;
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
 use stemma_sim::{Behavior, Provider};
@@ -453,10 +455,11 @@ async fn an_answer_has_an_address_and_shows_its_quotes_on_the_page() {
     assert_eq!(asked.status, 303, "{}", asked.body);
     let address = asked.header("location").unwrap().to_owned();
     let mut page = browse(&server, &address, "").await;
-    while page.body.contains("data-stream") {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    wait_until("the answer is complete", async || {
         page = browse(&server, &address, "").await;
-    }
+        !page.body.contains("data-stream")
+    })
+    .await;
     let answer = server.get(&format!("/v1{address}")).await.json();
     let claims = answer["claims"].as_array().unwrap();
     assert!(!claims.is_empty(), "{answer}");

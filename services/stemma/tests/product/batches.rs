@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -167,17 +166,13 @@ fn a_batch_that_outlives_its_process_is_paid_once() {
             let mut running = lab
                 .command("store", dialect, &["ingest", "filings", "--batch"])
                 .start();
-            let began = Instant::now();
             let submitted = |store: &Path| {
                 let keys = objects(store);
                 let open = keys.keys().filter(|key| key.ends_with("/submitted.json"));
                 open.filter(|key| !keys.contains_key(&key.replace("submitted", "ended")))
                     .count()
             };
-            while submitted(&store) == 0 && began.elapsed() < Duration::from_secs(60) {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            assert!(!running.has_ended());
+            running.wait_until("a batch is submitted", || submitted(&store) > 0);
             running.signal(signal);
             running.end();
         }

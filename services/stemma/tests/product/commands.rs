@@ -6,7 +6,7 @@ use serde_json::Value;
 use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
 use crate::gate::Gate;
-use crate::support::{CommandOutput, TestEnv};
+use crate::support::{CommandOutput, TestEnv, has_object};
 
 /// Two filings, a text, and one document that does not open; ingested.
 fn library() -> (TestEnv, Value) {
@@ -525,13 +525,9 @@ fn readers_work_beside_a_writer_but_a_second_writer_fails() {
     let writer = lab.stemma("store", ["ingest", "filings"]);
     let mut writer = gate.before(writer).start();
     let pid = writer.pid();
-    while !crate::support::objects(&lab.path("store"))
-        .keys()
-        .any(|key: &String| key.contains("/changes/"))
-    {
-        assert!(!writer.has_ended(), "{:?}", writer.end());
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    writer.wait_until("a document is published", || {
+        has_object(&lab.path("store"), "/changes/")
+    });
     writer.suspend();
     let second = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     let reader = lab.stemma("store", ["--json", "ls", "-R"]).run();

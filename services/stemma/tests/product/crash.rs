@@ -175,10 +175,9 @@ fn interrupted_ingest_can_be_resumed() {
     let running = lab.stemma("store", ["ingest", "filings"]);
     let mut running = gate.before(running).start();
     // Interrupt while some work is done, but not all.
-    while stored_files(&lab.path("store")).is_empty() {
-        assert!(!running.has_ended(), "{:?}", running.end());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    running.wait_until("an artifact is stored", || {
+        !stored_files(&lab.path("store")).is_empty()
+    });
     running.signal(Signal::INT);
     gate.open();
     let answer = running.end();
@@ -205,10 +204,9 @@ fn ingest_ends_when_its_store_is_deleted() {
         let gate = Gate::close(&lab);
         let running = lab.stemma("store", ["ingest", "filings", "--jobs", "1"]);
         let mut running = gate.before(running).start();
-        while stored_files(&lab.path("store")).is_empty() {
-            assert!(!running.has_ended(), "{:?}", running.end());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        running.wait_until("an artifact is stored", || {
+            !stored_files(&lab.path("store")).is_empty()
+        });
         std::fs::rename(lab.path("store"), lab.path("deleted")).unwrap();
         if is_replaced {
             std::fs::create_dir_all(lab.path("store/objects")).unwrap();
@@ -236,10 +234,9 @@ fn ingest_ends_when_the_objects_of_its_job_are_deleted() {
     let gate = Gate::close(&lab);
     let running = lab.stemma("store", ["ingest", "filings", "--jobs", "1"]);
     let mut running = gate.before(running).start();
-    while stored_files(&lab.path("store")).is_empty() {
-        assert!(!running.has_ended(), "{:?}", running.end());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    running.wait_until("an artifact is stored", || {
+        !stored_files(&lab.path("store")).is_empty()
+    });
     // What `rm` leaves of a store that is written to.
     for folder in ["jobs", "c"] {
         let moved = lab.path(&format!("deleted-{folder}"));

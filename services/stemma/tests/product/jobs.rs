@@ -6,7 +6,7 @@ use serde_json::Value;
 use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
 use crate::gate::Gate;
-use crate::support::{CommandOutput, TestEnv};
+use crate::support::{CommandOutput, TestEnv, has_object};
 
 fn lab() -> TestEnv {
     let lab = TestEnv::new();
@@ -257,14 +257,9 @@ fn failures_of_a_running_job_are_not_denied() {
     let writer = lab.stemma("store", ["ingest", "filings"]);
     let writer = gate.before(writer).env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1");
     let mut writer = writer.start();
-    let is_failure = |key: &String| key.starts_with("runs/");
-    while !crate::support::objects(&lab.path("store"))
-        .keys()
-        .any(is_failure)
-    {
-        assert!(!writer.has_ended(), "{:?}", writer.end());
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    writer.wait_until("a run has failed", || {
+        has_object(&lab.path("store"), "runs/")
+    });
     writer.suspend();
     let id = ask(&lab, "status").json()["jobs"][0]["job"].clone();
     let id = id.as_str().unwrap();
@@ -298,13 +293,9 @@ fn cancelled_ingest_resumes_from_finished_work() {
     let writer = lab.stemma("store", ["ingest", "filings"]);
     let writer = gate.before(writer).env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1");
     let mut writer = writer.start();
-    while !crate::support::objects(&lab.path("store"))
-        .keys()
-        .any(|key: &String| key.contains("/changes/"))
-    {
-        assert!(!writer.has_ended(), "{:?}", writer.end());
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    writer.wait_until("a document is published", || {
+        has_object(&lab.path("store"), "/changes/")
+    });
     writer.suspend();
     let job = ask(&lab, "status").json()["jobs"][0].clone();
     assert_eq!(job["state"], "running", "{job}");

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_document::{Gap, PublishedTree, Section, TreeObject};
 use stemma_engine_testing::processes::wait_until_stopped;
+use stemma_engine_testing::wait::block_until;
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
 use tempfile::TempDir;
 
@@ -195,6 +196,15 @@ impl RunningCommand {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// Waits until `holds` is true, which a command that has ended does not reach.
+    pub fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) {
+        block_until(what, || {
+            let is_met = holds();
+            assert!(is_met || !self.has_ended(), "it has ended, and not: {what}");
+            is_met
+        });
+    }
+
     /// Waits until it has ended; a command that takes too long is killed, and fails the test.
     pub fn end(mut self) -> CommandOutput {
         let status = loop {
@@ -268,6 +278,12 @@ pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
         .into_iter()
         .map(|(key, path): (String, PathBuf)| (key, fs::read(path).unwrap()))
         .collect()
+}
+
+/// Whether a store has an object with this in its key.
+pub fn has_object(store: &Path, part: &str) -> bool {
+    let keys = files(&store.join("objects"));
+    keys.keys().any(|key| key.contains(part))
 }
 
 /// Trees, artifacts and versions of all documents: what every run over the same documents must come to. Of versions,

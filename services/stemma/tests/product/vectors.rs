@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use stemma_engine_testing::servers::free_port;
+use stemma_engine_testing::wait::block_until;
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
@@ -81,15 +82,9 @@ impl VectorsEnv {
 
     /// Waits until the endpoint was asked so often.
     fn wait_for_calls(&self, calls: usize) {
-        let began = Instant::now();
-        while self.provider.request_count() < calls {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{} calls",
-                self.provider.request_count()
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        block_until("the endpoint is asked", || {
+            self.provider.request_count() >= calls
+        });
     }
 }
 

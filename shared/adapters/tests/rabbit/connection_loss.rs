@@ -9,9 +9,10 @@ use lapin::uri::AMQPUri;
 use stemma_adapters::rabbit::RabbitQueue;
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::queue::{Lane, Message, Queue, QueueName};
-use stemma_store::key::Priority;
-use stemma_store::{Env, Retrying};
+use stemma_engine::key::Priority;
+use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue};
+use stemma_engine::{Env, Retrying};
+use stemma_engine_testing::wait::wait_until;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -62,9 +63,10 @@ impl CutProxy {
     pub async fn stall(&self) {
         self.stalls.send_modify(|stalls| *stalls += 1);
         // The connections that still forward have a receiver each, and accepting has one.
-        while self.stalls.receiver_count() > 1 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        wait_until("nothing is forwarded", async || {
+            self.stalls.receiver_count() <= 1
+        })
+        .await;
     }
 
     /// Cuts every connection and accepts no new ones, like a dead machine.
@@ -116,9 +118,10 @@ impl HandledCounts {
     }
 
     pub async fn wait_for(&self, count: usize) {
-        while self.distinct() < count {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        wait_until("the messages are handled", async || {
+            self.distinct() >= count
+        })
+        .await;
     }
 }
 

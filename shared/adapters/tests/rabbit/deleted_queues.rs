@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lapin::options::QueueDeleteOptions;
 use lapin::{Connection, ConnectionProperties};
-use stemma_adapters::rabbit::RabbitQueue;
-use stemma_engine::queue::{Lane, Message, Queue, QueueName, Subscription};
-use stemma_store::Priority;
+use stemma_engine::Priority;
+use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, Subscription};
+use stemma_engine_testing::wait::wait_until;
 
 use crate::broker::{connect, fresh_prefix, queues, remove};
 use crate::connection_loss::{HandledCounts, LANE, consume, publish_until_confirmed};
@@ -29,14 +29,11 @@ async fn delete(url: &str, names: impl IntoIterator<Item = String>) {
 }
 
 async fn wait_for_consumer(observer: &RabbitQueue) {
-    while observer
-        .depth(LANE)
-        .await
-        .map_or(0, |depth| depth.consumers)
-        == 0
-    {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    wait_until("the queue has a consumer", async || {
+        let depth = observer.depth(LANE).await;
+        depth.is_ok_and(|depth| depth.consumers > 0)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::queue::{Message, Queue};
+use stemma_engine_testing::wait::wait_until;
 
 use crate::broker::connect;
 use crate::connection_loss::{HandledCounts, LANE, consume, publish_until_confirmed};
@@ -56,9 +57,7 @@ async fn memory_alarm_blocks_publishers_only() {
             let queue = Arc::clone(&queue);
             tokio::spawn(async move { queue.publish(LANE, vec![Message::new("3")]).await })
         };
-        while queue.blocked().is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        wait_until("the broker blocks", async || queue.blocked().is_some()).await;
         for _ in 0..3 {
             subscription
                 .next()

@@ -72,9 +72,10 @@ async fn roles_consume_only_what_they_work_on() {
         let logins = add_roles(services, &url).await;
         // Only a coordinator declares. The others wait for it.
         let early = settings(&logins[1], prefix);
-        let early = tokio::spawn(async move { RabbitQueue::connect(&early, &Env::system()).await });
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(!early.is_finished(), "there is nothing to work on yet");
+        let mut early =
+            tokio::spawn(async move { RabbitQueue::connect(&early, &Env::system()).await });
+        let connected = tokio::time::timeout(Duration::from_secs(1), &mut early).await;
+        assert!(connected.is_err(), "there is nothing to work on yet");
         let coordinator = connect(&logins[0], prefix).await;
         let worker = Arc::new(early.await.unwrap().unwrap());
         let assembler = connect(&logins[2], prefix).await;

@@ -1,13 +1,11 @@
 //! Refusals of the broker, depth and probe, and closing a connection.
 
-use std::time::Duration;
-
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
-use stemma_adapters::rabbit::RabbitQueue;
-use stemma_engine::queue::{Depth, Message, Queue, QueueName, RetryDelay};
-use stemma_store::Env;
+use stemma_engine::Env;
+use stemma_engine::queue::{Depth, Message, Queue, QueueName, RabbitQueue, RetryDelay};
+use stemma_engine_testing::wait::wait_until;
 
 use crate::broker::{connect, fresh_prefix, queues, remove, settings};
 use crate::connection_loss::{LANE, publish_until_confirmed};
@@ -110,9 +108,11 @@ async fn depth_counts_ready_and_delayed_messages() {
             delayed: 1,
             consumers: 0,
         };
-        while queue.depth(LANE).await.unwrap() != expected {
-            tokio::time::sleep(Duration::from_millis(100)).await; // brokers update counts late
-        }
+        // Brokers update counts late.
+        wait_until("the queue has this depth", async || {
+            queue.depth(LANE).await.unwrap() == expected
+        })
+        .await;
         queue
             .announce("document.published", Message::new("{}"))
             .await

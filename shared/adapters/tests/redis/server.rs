@@ -2,12 +2,13 @@
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_adapters::redis::{RedisClient, RedisSettings};
 use stemma_engine_testing::processes::wait_until_stopped;
 use stemma_engine_testing::servers::{free_port, server_from_env};
+use stemma_engine_testing::wait::block_until;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -154,14 +155,9 @@ impl PrivateRedis {
             .arg(self.folder.path())
             .args(&self.more);
         self.child = Some(command.stdout(Stdio::null()).spawn().unwrap());
-        let started = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(
-                started.elapsed() < Duration::from_secs(120),
-                "redis-server does not start"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        block_until("redis-server starts", || {
+            std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        });
     }
 
     pub fn kill(&mut self) {
