@@ -4,6 +4,7 @@
 //! - [`image_context`]: the image can be built from what `.dockerignore` admits.
 //! - [`import_graph`]: no circles and no long chains of files in a crate.
 //! - [`imports`]: which crate may import which, and who may name which outside crate.
+//! - [`limits`]: how many word lists, numbers and needless names product code has.
 //! - [`manifests`]: what every `Cargo.toml` says.
 //! - [`metrics`]: the table of metrics is what is emitted.
 //! - [`monitoring`]: alerts and dashboard use these metrics.
@@ -19,6 +20,7 @@ pub mod checks;
 pub mod image_context;
 pub mod import_graph;
 pub mod imports;
+pub mod limits;
 pub mod manifests;
 pub mod metrics;
 pub mod monitoring;
