@@ -1,6 +1,7 @@
 //! Simulated schedules full of faults must all end with the same bytes.
 //!
-//! `STEMMA_SCHEDULES=100000` runs that many; `STEMMA_SEED=n` runs one and prints its port calls.
+//! Few run for a change, others each night (`tests/run schedules`). `STEMMA_SCHEDULES=100000` runs that many; `STEMMA_SEED=n` runs
+//! one and prints its port calls.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +32,7 @@ fn every_schedule_ends_with_the_same_bytes() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(250);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(100);
     let started = std::time::Instant::now();
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
@@ -57,7 +58,7 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(150);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(60);
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
         let ended =
@@ -81,7 +82,7 @@ fn weather_that_lasts_changes_no_result() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(24);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(12);
     in_parallel(first..first + schedules, |seed| {
         simulation::check_weather(seed).unwrap_or_else(|violated| panic!("{violated}"));
     });
@@ -96,7 +97,7 @@ fn a_budget_is_kept_through_losses_of_redis_and_workers() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(40);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(20);
     let raises = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check_budget(seed).unwrap_or_else(|violated| panic!("{violated}"));
@@ -188,7 +189,7 @@ fn a_paused_job_with_full_slots_stops_no_other() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(24);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(12);
     in_parallel(first..first + schedules, |seed| {
         simulation::check_paused(seed).unwrap_or_else(|violated| panic!("{violated}"));
     });

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn missing_documented_paths_are_violations() {
-        let text = "see `shared/a.rs` and `tests/run --quick`, not `shared/b/{x}` nor shared/c";
+        let text = "see `shared/a.rs` and `tests/run --fast`, not `shared/b/{x}` nor shared/c";
         let file = File {
             path: "docs/x.md".into(),
             text: text.into(),
