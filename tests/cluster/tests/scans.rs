@@ -27,8 +27,8 @@ async fn scans_wait_for_a_worker_of_their_lane_and_give_the_same_trees() {
     };
     let folder = tempfile::tempdir().unwrap();
     let filing = generate(&Spec {
-        pages: 3,
-        ..Spec::new(FilingKind::TenQ, 7)
+        pages: 1,
+        ..Spec::new(FilingKind::EarningsRelease, 7)
     });
     let filings = folder.path().join("filings");
     std::fs::create_dir(&filings).unwrap();

@@ -28,7 +28,11 @@ impl BatchLab {
             ("a.pdf", FilingKind::TenK),
             ("b.pdf", FilingKind::EightKWithAgreement),
         ] {
-            lab.put(name, generate(&Spec::new(kind, 7)).pdf);
+            let spec = Spec {
+                pages: 8,
+                ..Spec::new(kind, 7)
+            };
+            lab.put(name, generate(&spec).pdf);
         }
         let runtime = Runtime::new().unwrap();
         let provider = runtime.block_on(Provider::start(behavior)).unwrap();

@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// Number of new stores, and of kills for each.
-const STORES: u64 = 5;
+const STORES: u64 = 3;
 const KILLS_PER_STORE: u64 = 4;
 // No more objects come after so long, or the machine is busy: both are moments to kill a process.
 const NO_MORE: Duration = Duration::from_secs(1);

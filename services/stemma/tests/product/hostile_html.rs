@@ -66,32 +66,24 @@ fn nesting_is_bounded_and_recorded() {
 }
 
 #[test]
-fn a_line_of_entities_is_read_or_is_one_error_with_its_name() {
+fn a_line_of_entities_is_read_to_its_end() {
     let lab = TestEnv::new();
+    const RUNS: usize = 100_000;
     let entities = "&amp;&#38;&#x41;&lt;";
-    let flood = format!("<p>{}</p>", entities.repeat(20_000_000 / entities.len()));
+    let flood = format!("<p>{}</p>", entities.repeat(RUNS));
     lab.put("entities.htm", page(&flood));
     lab.put("good.htm", GOOD);
-    // A child has 30 s of CPU time, and `ingest` waits no longer than any other command.
     let summary = lab.ingest("store", &[]);
     let trees = trees(&lab.path("store"));
     assert!(trees.contains_key("good.htm"), "{summary:#}");
-    if let Some(published) = trees.get("entities.htm") {
-        let gaps = codes(&published.tree.gaps);
-        assert!(gaps.contains(&("html.no_page_breaks", None)), "{gaps:?}");
-        let text = text(&lab, "entities.htm");
-        assert!(text.contains(LAST), "the end is not read");
-        let decoded = text.matches("&&A<").count();
-        assert!(decoded > 900_000, "{decoded} runs of entities");
-        assert!(!text.contains("&amp;") && !text.contains("&#"));
-        return;
-    }
-    let failures = summary["failures"].as_array().unwrap();
-    assert_eq!(failures.len(), 1, "{summary:#}");
-    let failure = |field: &str| failures[0][field].as_str().unwrap();
-    assert_eq!(failure("path"), "entities.htm");
-    assert_eq!(failure("code"), "limits.time");
-    assert!(!failure("message").contains('\n') && !failure("next").is_empty());
+    let gaps = codes(&trees["entities.htm"].tree.gaps);
+    assert!(gaps.contains(&("html.no_page_breaks", None)), "{gaps:?}");
+    let text = text(&lab, "entities.htm");
+    assert!(text.contains(LAST), "the end is not read");
+    let decoded = text.matches("&&A<").count();
+    // Some are divided between two lines.
+    assert!(decoded * 10 > RUNS * 9, "{decoded} runs of entities");
+    assert!(!text.contains("&amp;") && !text.contains("&#"));
 }
 
 #[test]

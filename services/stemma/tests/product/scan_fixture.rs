@@ -11,16 +11,19 @@ use stemma_extract::{
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_render::Pixels;
 
-// Pages that are enough for most tests: reading one takes a second or two.
-pub const PAGES: u32 = 4;
+// Of the text of the filing, which has more with its cover and contents.
+const PAGES: u32 = 4;
+// The upper part of a page is enough for most tests: reading a whole one takes seconds.
+const PART: (f32, f32, f32, f32) = (0.0, 0.0, 1.0, 0.5);
 const DPI: u32 = 150;
 const COARSE_DPI: u32 = 60;
 /// Width and height of [`Sheet::Picture`] in pixels.
 pub const PICTURE: (u16, u16) = (850, 1_100);
 const PICTURE_DPI: u32 = 100;
 
-/// A page of a scan.
+/// A page of a scan. All that show a page but `Whole` show its upper part.
 pub enum Sheet {
+    Whole(u32),
     Straight(u32),
     /// With so few pixels that text recognition is unsure of many words.
     Coarse(u32),
@@ -105,11 +108,16 @@ fn printed_page(lines: &[String], objects: &mut Vec<Vec<u8>>) -> String {
 /// A page that is an image; the image and the content become objects.
 fn picture_page(pdf: &[u8], sheet: &Sheet, objects: &mut Vec<Vec<u8>>) -> String {
     let (width, height, pixels) = match sheet {
+        Sheet::Whole(page) => draw(pdf, *page, sheet.dpi(), PageRegion::WHOLE),
         Sheet::Straight(page)
         | Sheet::Coarse(page)
         | Sheet::UpsideDown(page)
         | Sheet::Right(page)
-        | Sheet::Left(page) => draw(pdf, *page, sheet.dpi()),
+        | Sheet::Left(page) => {
+            let (x, y, width, height) = PART;
+            let part = PageRegion::new(x, y, width, height).unwrap();
+            draw(pdf, *page, sheet.dpi(), part)
+        }
         Sheet::Blank => (100, 130, vec![250; 13_000]),
         // 128 gray pixels each.
         Sheet::Huge => (20_000, 20_000, [129, 128].repeat(20_000 * 20_000 / 128)),
@@ -148,11 +156,11 @@ fn picture_page(pdf: &[u8], sheet: &Sheet, objects: &mut Vec<Vec<u8>>) -> String
     )
 }
 
-fn draw(pdf: &[u8], page: u32, dpi: u32) -> (u16, u16, Vec<u8>) {
+fn draw(pdf: &[u8], page: u32, dpi: u32, region: PageRegion) -> (u16, u16, Vec<u8>) {
     let request = ImageRequest {
         page: PageNo::new(page).unwrap(),
         scale: ImageScale::Dpi(dpi),
-        region: PageRegion::WHOLE,
+        region,
         color: ImageColor::Gray,
     };
     let drawn = stemma_render::draw(pdf, None, &Limits::default(), &request).unwrap();

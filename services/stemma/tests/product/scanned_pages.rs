@@ -28,9 +28,7 @@ fn lines(page: usize) -> Vec<String> {
         )
     };
     let first = format!("Page of chapter {page} about {}", TOPICS[page]);
-    std::iter::once(first)
-        .chain((0..20).map(sentence))
-        .collect()
+    std::iter::once(first).chain((0..9).map(sentence)).collect()
 }
 
 fn pages(lab: &TestEnv, store: &str, name: &str) -> Vec<Value> {
@@ -157,7 +155,7 @@ fn handwriting(is_joined: bool) -> Vec<u8> {
     let mut noise = Noise(3);
     let mut below = |bound: u32| i32::try_from(noise.below(bound)).unwrap();
     let mut pixels = vec![250; usize::from(PICTURE.0) * usize::from(PICTURE.1)];
-    for row in 0..15 {
+    for row in 0..7 {
         let base = 130 + 60 * row;
         let mut x = 80;
         while x < 480 {

@@ -3,20 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use sha2::{Digest, Sha256};
-use stemma_document::{Pt, Recognition, Rect, Word};
+use stemma_document::{Page, Pt, Recognition, Rect, Word};
+use stemma_engine_testing::wait::block_until;
 use stemma_filings::{FilingKind, Spec, generate};
 
 use crate::crash::{assert_untouched, stored_files};
-use crate::scan_fixture::{PAGES, Sheet, filing, has_tesseract, read, read_twice, scan, tesseract};
+use crate::scan_fixture::{Sheet, filing, has_tesseract, read, read_twice, scan, tesseract};
 use crate::support::{StemmaCommand, TestEnv, codes, start_position, started_tasks, trees};
-
-fn straight(pages: u32) -> Vec<Sheet> {
-    (1..=pages).map(Sheet::Straight).collect()
-}
 
 #[test]
 fn scan_has_the_items_of_its_original() {
@@ -26,7 +22,7 @@ fn scan_has_the_items_of_its_original() {
     let lab = TestEnv::new();
     let filing = filing();
     let pages = [3, 6, 7];
-    lab.put("scan.pdf", scan(&filing.pdf, &pages.map(Sheet::Straight)));
+    lab.put("scan.pdf", scan(&filing.pdf, &pages.map(Sheet::Whole)));
     lab.put("original.pdf", &filing.pdf);
     let summary = lab.ingest("store", &[]);
     assert_eq!(summary["counts"]["failed"], 0, "{summary}");
@@ -177,41 +173,6 @@ fn scans_fail_and_mixed_files_have_gaps_without_tesseract() {
 }
 
 #[test]
-fn turned_pages_and_blank_pages_are_read_as_they_are() {
-    if !has_tesseract() {
-        return;
-    }
-    let lab = TestEnv::new();
-    let sheets = [
-        Sheet::Straight(2),
-        Sheet::UpsideDown(2),
-        Sheet::Right(2),
-        Sheet::Left(2),
-        Sheet::Blank,
-    ];
-    lab.put("scan.pdf", scan(&filing().pdf, &sheets));
-    let summary = lab.ingest("store", &[]);
-    assert_eq!(summary["counts"]["failed"], 0, "{summary}");
-    let pages = lab.stemma("store", ["--json", "cat", "scan.pdf"]).run();
-    let pages = pages.json();
-    let lines = |page: usize| {
-        let text = pages["pages"][page]["text"].as_str().unwrap_or_default();
-        text.lines().map(str::to_owned).collect::<BTreeSet<_>>()
-    };
-    let straight = lines(0);
-    assert!(straight.len() > 10, "{straight:?}");
-    for page in 1..=3 {
-        let turned = lines(page);
-        let common = turned.intersection(&straight).count();
-        assert!(
-            common * 10 >= straight.len() * 9,
-            "page {page}: {turned:#?}\n{straight:#?}"
-        );
-    }
-    assert!(lines(4).is_empty());
-}
-
-#[test]
 fn image_that_needs_too_much_memory_is_a_gap() {
     if !has_tesseract() {
         return;
@@ -229,17 +190,32 @@ fn image_that_needs_too_much_memory_is_a_gap() {
 }
 
 #[test]
-fn words_of_turned_pages_are_where_they_are_displayed() {
+fn turned_pages_and_blank_pages_are_read_as_they_are_displayed() {
     let Some(program) = tesseract() else { return };
     let sheets = [
         Sheet::Straight(2),
         Sheet::UpsideDown(2),
         Sheet::Right(2),
         Sheet::Left(2),
+        Sheet::Blank,
     ];
     let pdf = scan(&filing().pdf, &sheets);
-    let places = |number: u32| {
-        let page = read(&pdf, number, &program);
+    let pages = [1, 2, 3, 4, 5].map(|number| read(&pdf, number, &program));
+    let lines = |page: &Page| -> BTreeSet<String> {
+        page.lines.iter().map(|line| line.text.clone()).collect()
+    };
+    let straight = lines(&pages[0]);
+    assert!(straight.len() > 10, "{straight:?}");
+    for page in &pages[1..4] {
+        let turned = lines(page);
+        let common = turned.intersection(&straight).count();
+        assert!(
+            common * 10 >= straight.len() * 9,
+            "{turned:#?}\n{straight:#?}"
+        );
+    }
+    assert!(lines(&pages[4]).is_empty());
+    let places = |page: &Page| {
         let (width, height) = page.displayed_size();
         let words = page.lines.iter().flat_map(|line| {
             let rect = |word: &Word| Rect {
@@ -269,16 +245,16 @@ fn words_of_turned_pages_are_where_they_are_displayed() {
         }
         places
     };
-    let straight = places(1);
+    let straight = places(&pages[0]);
     type Turned = fn((f32, f32)) -> (f32, f32);
     let turns: [Turned; 3] = [
         |(x, y)| (1.0 - x, 1.0 - y),
         |(x, y)| (1.0 - y, x),
         |(x, y)| (y, 1.0 - x),
     ];
-    for (number, turn) in (2..).zip(turns) {
+    for (number, turn) in (1..).zip(turns) {
         let mut seen = 0;
-        for (text, found) in places(number) {
+        for (text, found) in places(&pages[number]) {
             let expected = straight.get(&text).copied().flatten().map(turn);
             let Some(((x, y), (found_x, found_y))) = expected.zip(found) else {
                 continue;
@@ -305,12 +281,12 @@ fn killed_ingest_recognizes_no_page_again() {
         return;
     }
     let lab = TestEnv::new();
-    lab.put("scan.pdf", scan(&filing().pdf, &straight(PAGES)));
+    let sheets = [1, 2, 3].map(Sheet::Straight);
+    lab.put("scan.pdf", scan(&filing().pdf, &sheets));
     let mut running = ingest(&lab).args(&["--jobs", "1"]).start();
-    // The text of the file, and the first page.
-    while stored_files(&lab.path("store")).len() < 2 && !running.has_ended() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    running.wait_until("the text of the file and the first page are stored", || {
+        stored_files(&lab.path("store")).len() >= 2
+    });
     running.signal(Signal::KILL);
     running.end();
     let before = stored_files(&lab.path("store"));
@@ -323,13 +299,13 @@ fn killed_ingest_recognizes_no_page_again() {
         .iter()
         .filter(|(stage, _)| stage == "recognize")
         .count();
-    assert!(pages < PAGES as usize, "{tasks:?}");
+    assert!(pages < sheets.len(), "{tasks:?}");
 }
 
 #[test]
 fn recognition_ends_with_the_ingest_that_started_it() {
     let lab = TestEnv::new();
-    lab.put("scan.pdf", scan(&filing().pdf, &straight(PAGES)));
+    lab.put("scan.pdf", scan(&filing().pdf, &[Sheet::Straight(1)]));
     // Reads for ever. The name of the folder, which only this test has, tells it from other processes.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).unwrap();
@@ -345,22 +321,11 @@ fn recognition_ends_with_the_ingest_that_started_it() {
                 String::from_utf8_lossy(&command).contains(script.to_str().unwrap())
             })
     };
-    let until = |wanted: bool| {
-        let since = Instant::now();
-        while is_running() != wanted {
-            assert!(
-                since.elapsed() < Duration::from_secs(60),
-                "running: {}",
-                !wanted
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
     let mut running = ingest(&lab).env("PATH", tools.to_str().unwrap()).start();
-    until(true);
+    block_until("recognition runs", is_running);
     running.signal(Signal::KILL);
     running.end();
-    until(false);
+    block_until("recognition has ended", || !is_running());
 }
 
 /// A model that reads `1` for each dark stripe, so it disputes most numbers.
