@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_engine::Env;
 use stemma_engine_testing::wait::wait_until;
+use stemma_store::Env;
 
 use super::test_server::start;
 use stemma_sample_store as store;

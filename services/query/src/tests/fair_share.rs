@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::FilingFacts;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_engine::work::busy_threads;
 use stemma_engine_testing::wait::wait_until;
 use stemma_gateway::auth::{KeyScope, KeySettings, key_digest};
 use stemma_sample_store as store;

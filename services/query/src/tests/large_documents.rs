@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use axum::body::Bytes;
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_engine_testing::wait::wait_until;
 use stemma_sample_store as store;
 use stemma_store::PortResult;

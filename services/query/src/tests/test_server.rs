@@ -3,8 +3,8 @@
 use serde_json::Value;
 use stemma_archive::IndexSettings;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::port_monitor::PortMonitor;
 use stemma_engine_testing::wait::wait_until;
+use stemma_store::port_monitor::PortMonitor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

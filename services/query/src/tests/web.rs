@@ -1,6 +1,5 @@
 //! The pages for people: what they show, and what they refuse.
 
-use stemma_engine::blobs::Blobs;
 use stemma_engine_testing::wait::wait_until;
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;

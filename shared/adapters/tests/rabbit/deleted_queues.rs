@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use lapin::options::QueueDeleteOptions;
 use lapin::{Connection, ConnectionProperties};
-use stemma_engine::Priority;
-use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, Subscription};
+use stemma_adapters::rabbit::RabbitQueue;
+use stemma_engine::queue::{Lane, Message, Queue, QueueName, Subscription};
 use stemma_engine_testing::wait::wait_until;
+use stemma_store::Priority;
 
 use crate::broker::{connect, fresh_prefix, queues, remove};
 use crate::connection_loss::{HandledCounts, LANE, consume, publish_until_confirmed};
@@ -98,6 +99,11 @@ async fn a_deleted_lane_comes_back_to_a_worker_and_stops_no_other_lane() {
             let delivery = idle.next().await.unwrap();
             delivery.receipt.ack().await.unwrap();
         }
+        wait_until(
+            "the coordinator has declared every queue again",
+            async || coordinator.probe().await.is_ok(),
+        )
+        .await;
         coordinator.close().await;
         let missing = format!("{prefix}.later.300s");
         delete(&url, [missing.clone()]).await;

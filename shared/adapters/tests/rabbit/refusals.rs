@@ -3,9 +3,10 @@
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
-use stemma_engine::Env;
-use stemma_engine::queue::{Depth, Message, Queue, QueueName, RabbitQueue, RetryDelay};
+use stemma_adapters::rabbit::RabbitQueue;
+use stemma_engine::queue::{Depth, Message, Queue, QueueName, RetryDelay};
 use stemma_engine_testing::wait::wait_until;
+use stemma_store::Env;
 
 use crate::broker::{connect, fresh_prefix, queues, remove, settings};
 use crate::connection_loss::{LANE, publish_until_confirmed};
