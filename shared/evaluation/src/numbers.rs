@@ -213,7 +213,8 @@ fn numbers_in(text: &str) -> Vec<AnswerNumber> {
 
 /// The sign of a number in a text: what is written, or a word beside it that says that something fell.
 fn sign(number: &NumberMention, text: &str) -> Sign {
-    let (before, after) = (&text[..number.at.start], &text[number.at.end..]);
+    let before = &text[..number.at.start];
+    let after = &text[number.at.end..];
     let before_sign = before.trim_end_matches(['$', '€', '£', '¥', ' ']);
     if number.is_negative() {
         return match before_sign.ends_with('(') {
@@ -257,7 +258,11 @@ fn without_citation_marks(text: &str) -> String {
         bare.push_str(before);
         let unnumbered = after.trim_start_matches(|c: char| c.is_ascii_digit());
         rest = match unnumbered.strip_prefix(']') {
-            Some(behind) if unnumbered.len() < after.len() => behind,
+            // `8,700 [2] million` keeps one space.
+            Some(behind) if unnumbered.len() < after.len() => {
+                bare.truncate(bare.trim_end_matches(' ').len());
+                behind
+            }
             _ => {
                 bare.push('[');
                 after

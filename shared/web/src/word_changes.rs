@@ -16,10 +16,8 @@ pub(crate) fn word_changes(left: &str, right: &str) -> Vec<Change> {
     let right: Vec<&str> = right.split_whitespace().collect();
     let mut changes = Vec::new();
     for op in similar::capture_diff_slices(Algorithm::Myers, &left, &right) {
-        let (removed, added) = (
-            left[op.old_range()].join(" "),
-            right[op.new_range()].join(" "),
-        );
+        let removed = left[op.old_range()].join(" ");
+        let added = right[op.new_range()].join(" ");
         match op.tag() {
             DiffTag::Equal => changes.push(Change::Same(removed)),
             DiffTag::Delete => changes.push(Change::Removed(removed)),
