@@ -78,7 +78,7 @@ impl Skeleton<'_> {
     /// Adds headings, unless most of them are not on their pages.
     pub fn add_headings(&mut self, named: &[NamedHeading]) -> AddedHeadings {
         let mut per_page: BTreeMap<PageNo, usize> = BTreeMap::new();
-        let mut taken = vec![false; self.sheet.rows.len()];
+        let mut taken = vec![false; self.lines.rows.len()];
         for head in &self.heads {
             taken[head.rows.0..=head.rows.1].fill(true);
         }
@@ -126,7 +126,7 @@ impl Skeleton<'_> {
     // Rows with which a title is compared.
     fn rows_near(&self, page: PageNo) -> usize {
         let pages = page.index().saturating_sub(1)..=page.index().saturating_add(1);
-        pages.map(|page| self.sheet.rows_on(page).len()).sum()
+        pages.map(|page| self.lines.rows_on(page).len()).sum()
     }
 
     // The rows of a title on its page or a page beside it. Of equal lines, one that is no known heading wins.
@@ -142,7 +142,7 @@ impl Skeleton<'_> {
         let near = [Some(page), Some(page + 1), page.checked_sub(1)];
         near.into_iter().flatten().find_map(|page| {
             let line = |is_taken: bool| {
-                locate::most_similar_line(&self.sheet, self.sheet.rows_on(page), &candidate, |at| {
+                locate::most_similar_line(&self.lines, self.lines.rows_on(page), &candidate, |at| {
                     taken[at] == is_taken && !self.primary.excluded[at]
                 })
             };
@@ -155,21 +155,21 @@ impl Skeleton<'_> {
 
     // A mention of a known title in the text is not another heading of that title.
     fn is_like_heading(&self, rows: (usize, usize)) -> bool {
-        let row = &self.sheet.rows[rows.0];
+        let row = &self.lines.rows[rows.0];
         !row.prose && !row.table
     }
 
     // The heading at `rows`, unless it is none by the rules or repeats the title of a known one.
     fn accept(&self, heading: &NamedHeading, rows: (usize, usize)) -> Option<LocatedHeading> {
-        let sheet = &self.sheet;
-        let row = &sheet.rows[rows.0];
+        let lines = &self.lines;
+        let row = &lines.rows[rows.0];
         if self.false_headings.contains(&rows.0) || self.repeats_known_title(rows) {
             return None;
         }
         if let Ok(at) = self.seen.binary_search_by_key(&rows.0, |seen| seen.rows.0) {
             let seen = &self.seen[at];
             // The budget left it out. Above a table it is a caption, unless sections beside it look like it.
-            if stands_above_table(sheet, seen.rows.1)
+            if stands_above_table(lines, seen.rows.1)
                 && !self
                     .looks_around(seen.rows.0)
                     .any(|look| look.1 == seen.style)
@@ -191,16 +191,16 @@ impl Skeleton<'_> {
         let (title, style) = match run_in {
             Some(phrase) => (
                 titles::fold_whitespace(phrase.text),
-                heading_style::style_of_run_in(sheet, row, &phrase),
+                heading_style::style_of_run_in(lines, row, &phrase),
             ),
-            None if is_heading_line(sheet, rows, &stated) => (
-                printed_title(sheet, rows, stated),
-                heading_style::style_of(sheet, row),
+            None if is_heading_line(lines, rows, &stated) => (
+                printed_title(lines, rows, stated),
+                heading_style::style_of(lines, row),
             ),
             None => return None,
         };
         // Beside headings that have a look, a line set like the text is none.
-        let is_plain = run_in.is_none() && is_set_like_text(sheet, row);
+        let is_plain = run_in.is_none() && is_set_like_text(lines, row);
         let mut looks = self.looks_around(rows.0);
         if is_plain && looks.any(|(page, _)| page.abs_diff(row.page) <= PAGES_NEAR) {
             return None;
@@ -216,8 +216,8 @@ impl Skeleton<'_> {
 
     // Whether a known heading on the same page has the title: the line is an entry of a short list of contents.
     fn repeats_known_title(&self, rows: (usize, usize)) -> bool {
-        let row = &self.sheet.rows[rows.0];
-        let page = self.sheet.rows_on(row.page as usize);
+        let row = &self.lines.rows[rows.0];
+        let page = self.lines.rows_on(row.page as usize);
         let first = self.heads.partition_point(|head| head.rows.0 < page.start);
         self.heads[first..]
             .iter()
@@ -239,7 +239,7 @@ impl Skeleton<'_> {
             let at = self
                 .seen
                 .binary_search_by_key(&head.rows.0, |seen| seen.rows.0);
-            let page = self.sheet.rows[head.rows.0].page;
+            let page = self.lines.rows[head.rows.0].page;
             Some((page, self.seen[at.ok()?].style))
         })
     }
@@ -343,19 +343,19 @@ fn rank_of_new_look(
 
 // Whether the line may be a heading although it has no look of one: neither part of a table or above one, nor a label, nor
 // inside a paragraph, unless a number opens it.
-fn is_heading_line(sheet: &LineTable<'_>, rows: (usize, usize), title: &str) -> bool {
+fn is_heading_line(lines: &LineTable<'_>, rows: (usize, usize), title: &str) -> bool {
     let (first, last) = rows;
-    let row = &sheet.rows[first];
+    let row = &lines.rows[first];
     let opens_paragraph = !numbering::parse_numbers(title).is_empty()
         && row.key.starts_with(&titles::normalize_key(title));
-    let is_in_text = row.prose || false_headings::inside_paragraph(sheet, first);
+    let is_in_text = row.prose || false_headings::inside_paragraph(lines, first);
     !row.marked
         && !is_tabular(row)
-        && !stands_above_table(sheet, last)
+        && !stands_above_table(lines, last)
         && !row.text.starts_with(char::is_lowercase)
         && row.text.matches('(').count() == row.text.matches(')').count()
         && !false_headings::is_boilerplate(row)
-        && !false_headings::is_label(sheet, last, title)
+        && !false_headings::is_label(lines, last, title)
         && (opens_paragraph || !is_in_text && !false_headings::ends_mid_sentence(row))
 }
 
@@ -364,27 +364,27 @@ fn is_tabular(row: &LineFeatures<'_>) -> bool {
 }
 
 // Whether a table follows before any text does.
-fn stands_above_table(sheet: &LineTable<'_>, last: usize) -> bool {
-    let page = sheet.rows[last].page;
-    let below = sheet.rows[last + 1..].iter().take(ROWS_BELOW);
+fn stands_above_table(lines: &LineTable<'_>, last: usize) -> bool {
+    let page = lines.rows[last].page;
+    let below = lines.rows[last + 1..].iter().take(ROWS_BELOW);
     below
         .filter(|row| row.page == page)
         .find(|row| row.prose || is_tabular(row))
         .is_some_and(is_tabular)
 }
 
-fn is_set_like_text(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
-    (row.size - sheet.body).abs() < 0.6
-        && row.bold == sheet.body_bold
-        && row.emphasis == sheet.body_emphasis
+fn is_set_like_text(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
+    (row.size - lines.body).abs() < 0.6
+        && row.bold == lines.body_bold
+        && row.emphasis == lines.body_emphasis
         && !row.caps
         && numbering::parse_numbers(row.text).is_empty()
 }
 
 // The words of the page if they are the title and little else. A model may reword a title, and a reader will search for the
 // printed form.
-fn printed_title(sheet: &LineTable<'_>, rows: (usize, usize), title: String) -> String {
-    let text: Vec<&str> = sheet.rows[rows.0..=rows.1]
+fn printed_title(lines: &LineTable<'_>, rows: (usize, usize), title: String) -> String {
+    let text: Vec<&str> = lines.rows[rows.0..=rows.1]
         .iter()
         .map(|row| row.text)
         .collect();

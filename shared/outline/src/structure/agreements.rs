@@ -22,25 +22,25 @@ const TITLE_WORDS: usize = 18;
 // Centered capitals such as `CREDIT AGREEMENT` also stand on covers, above contents and in page headers. An agreement
 // begins only where the next numbered section is the first one. Copies of the title before any section with text are part
 // of the same agreement, so only the first copy counts.
-pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
+pub(super) fn agreement_titles(lines: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut starts: Vec<usize> = Vec::new();
-    let mut candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
+    let mut candidates: Vec<usize> = rows.clone().filter(|at| is_title(lines, *at)).collect();
     let mut openings: Vec<(usize, bool)> = rows
         .clone()
-        .filter_map(|at| Some((at, clause_opening(sheet, at)?)))
+        .filter_map(|at| Some((at, clause_opening(lines, at)?)))
         .collect();
     if openings.is_empty() {
         // Short contracts number their clauses `1.`, `2.`; plans and letters do so without being agreements.
-        candidates.retain(|at| names_contract(&sheet.rows[*at]));
+        candidates.retain(|at| names_contract(&lines.rows[*at]));
         openings.extend(
             rows.filter(|_| !candidates.is_empty())
-                .filter_map(|at| Some((at, plain_number(&sheet.rows[at])?.value == 1))),
+                .filter_map(|at| Some((at, plain_number(&lines.rows[at])?.value == 1))),
         );
     }
     let with_text: Vec<usize> = openings
         .iter()
         .map(|(row, _)| *row)
-        .filter(|row| has_text(sheet, *row))
+        .filter(|row| has_text(lines, *row))
         .collect();
     for at in candidates {
         // Without a section with text since the previous title, this is a copy of it or a line of its cover.
@@ -60,13 +60,13 @@ pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec
 }
 
 /// The rows of a title that ends at `at`: a line of the same style right above belongs to it.
-pub(super) fn title_rows(sheet: &LineTable<'_>, at: usize) -> (usize, usize) {
-    let row = &sheet.rows[at];
+pub(super) fn title_rows(lines: &LineTable<'_>, at: usize) -> (usize, usize) {
+    let row = &lines.rows[at];
     let above = at
         .checked_sub(1)
-        .filter(|above| sheet.rows[*above].page == row.page);
+        .filter(|above| lines.rows[*above].page == row.page);
     let joins = above.filter(|above| {
-        let above = &sheet.rows[*above];
+        let above = &lines.rows[*above];
         let close = row.gap < 0.8
             && above.centered
             && LineTable::same_style(above, row)
@@ -79,31 +79,31 @@ pub(super) fn title_rows(sheet: &LineTable<'_>, at: usize) -> (usize, usize) {
 }
 
 /// `Some` if the row begins a section (in contents or text): whether it is the first of its agreement.
-fn clause_opening(sheet: &LineTable<'_>, at: usize) -> Option<bool> {
-    let row = &sheet.rows[at];
+fn clause_opening(lines: &LineTable<'_>, at: usize) -> Option<bool> {
+    let row = &lines.rows[at];
     let number = clause_number(row)?;
     let one = number.value == 1 && (number.stem == 0 || number.text.starts_with('1'));
     matches!(number.class, NumberClass::Article | NumberClass::Section).then_some(one)
 }
 
 /// Whether a paragraph follows within a few lines on the page.
-fn has_text(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+fn has_text(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     row.prose
-        || sheet.rows[at + 1..]
+        || lines.rows[at + 1..]
             .iter()
             .take(5)
             .take_while(|next| next.page == row.page)
             .any(|next| next.prose)
 }
 
-fn is_title(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+fn is_title(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     if row.running || row.table || row.words > 14 || row.words == 0 || row.prose || !row.centered {
         return false;
     }
-    let stands_out = row.caps || row.bold || row.size > sheet.body + 0.8;
-    let near_top = at - sheet.rows_on(row.page as usize).start < TOP_LINES;
+    let stands_out = row.caps || row.bold || row.size > lines.body + 0.8;
+    let near_top = at - lines.rows_on(row.page as usize).start < TOP_LINES;
     let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
     let last = row
         .text
@@ -147,14 +147,14 @@ fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
 }
 
 /// Whether the row and one beside it are numbered titles with a page number: contents that were not recognized.
-fn is_listed(sheet: &LineTable<'_>, at: usize) -> bool {
+fn is_listed(lines: &LineTable<'_>, at: usize) -> bool {
     let lists = |at: usize| {
-        let row = &sheet.rows[at];
+        let row = &lines.rows[at];
         let number = clause_number(row).filter(|number| !number.rest.is_empty());
         let label = row.text.rsplit(' ').next().unwrap_or_default();
         number.is_some() && label.bytes().all(|b| b.is_ascii_digit())
     };
-    let page = sheet.rows_on(sheet.rows[at].page as usize);
+    let page = lines.rows_on(lines.rows[at].page as usize);
     let mut beside = page.filter(|other| other.abs_diff(at) == 1);
     lists(at) && beside.any(lists)
 }

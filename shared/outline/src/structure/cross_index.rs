@@ -70,14 +70,14 @@ const MAX_PAGE_REFERENCES: usize = 64;
 ///
 /// The caller must check whether the Items also have headings in the text; then the list is a table of contents.
 pub(super) fn find_cross_index(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     pages: &[Page],
     labels: &PageLabels,
 ) -> Option<CrossIndex> {
     // On Form 10-Q each PART has an Item 1.
     let mut part = None;
     let mut items: Vec<(usize, String)> = Vec::new();
-    for (at, row) in sheet.rows.iter().enumerate() {
+    for (at, row) in lines.rows.iter().enumerate() {
         if let Some(item) = item_of(row) {
             part = item.part.or(part);
             items.push((at, format!("{} {}", part.unwrap_or_default(), item.number)));
@@ -87,17 +87,17 @@ pub(super) fn find_cross_index(
     }
     // The list may begin on any page that names an Item.
     let mut rest = items.as_slice();
-    for on_page in items.chunk_by(|(a, _), (b, _)| sheet.rows[*a].page == sheet.rows[*b].page) {
-        let end = sheet.rows[on_page[0].0].page as usize + MAX_PAGES;
+    for on_page in items.chunk_by(|(a, _), (b, _)| lines.rows[*a].page == lines.rows[*b].page) {
+        let end = lines.rows[on_page[0].0].page as usize + MAX_PAGES;
         let near = rest
             .iter()
-            .take_while(|(at, _)| (sheet.rows[*at].page as usize) < end)
+            .take_while(|(at, _)| (lines.rows[*at].page as usize) < end)
             .count();
-        let stretch = contiguous(sheet, &rest[..near]);
+        let stretch = contiguous(lines, &rest[..near]);
         if stretch.len() >= MIN_ITEMS
             && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
             && let Some(index) = (IndexReader {
-                sheet,
+                lines,
                 pages,
                 labels,
             })
@@ -111,16 +111,16 @@ pub(super) fn find_cross_index(
 }
 
 /// The longest prefix of `items` that can be one table: no skipped page, no paragraph between rows, no Item twice.
-fn contiguous<'i>(sheet: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
+fn contiguous<'i>(lines: &LineTable<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
     let mut numbers = BTreeSet::new();
     let mut end = 0;
     while end < items.len() && numbers.insert(items[end].1.as_str()) {
         let before = items[end.saturating_sub(1)].0;
-        let prose = sheet.rows[before..items[end].0]
+        let prose = lines.rows[before..items[end].0]
             .iter()
             .filter(|row| row.prose && row.cells == 1)
             .count();
-        let skips_page = sheet.rows[items[end].0].page > sheet.rows[before].page + 1;
+        let skips_page = lines.rows[items[end].0].page > lines.rows[before].page + 1;
         if skips_page || prose > MAX_NOTE_LINES {
             break;
         }
@@ -162,7 +162,7 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
 }
 
 struct IndexReader<'s, 'a> {
-    sheet: &'s LineTable<'a>,
+    lines: &'s LineTable<'a>,
     pages: &'s [Page],
     labels: &'s PageLabels,
 }
@@ -176,7 +176,7 @@ impl IndexReader<'_, '_> {
         let mut marks: Vec<Option<String>> = Vec::new();
         let mut columns = TitleColumns::default();
         for at in from..=end {
-            let row = &self.sheet.rows[at];
+            let row = &self.lines.rows[at];
             if row.running || row.key.is_empty() {
                 continue;
             }
@@ -198,7 +198,7 @@ impl IndexReader<'_, '_> {
             .iter()
             .filter(|entry| !entry.printed.is_empty())
             .count();
-        let is_titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
+        let is_titled = title.is_some_and(|at| is_index_title(&self.lines.rows[at].key));
         (placed >= MIN_PLACED && (is_titled || has_scattered_pages(&entries))).then_some(
             CrossIndex {
                 title,
@@ -217,24 +217,24 @@ impl IndexReader<'_, '_> {
     }
 
     fn part(&self, at: usize) -> Option<u8> {
-        let head = item_grammar::parse_heading(self.sheet.rows.get(at)?.text)?;
+        let head = item_grammar::parse_heading(self.lines.rows.get(at)?.text)?;
         head.part.filter(|_| head.tags.is_empty())
     }
 
     /// The row of the index heading above the first Item: the first that says so, otherwise the first that stands out
     /// within eight rows.
     fn title(&self, from: usize) -> Option<usize> {
-        let page = self.sheet.rows[from].page as usize;
+        let page = self.lines.rows[from].page as usize;
         let above =
-            || (self.sheet.rows_on(page).start..from).filter(|at| !self.sheet.rows[*at].running);
+            || (self.lines.rows_on(page).start..from).filter(|at| !self.lines.rows[*at].running);
         above()
-            .find(|at| is_index_title(&self.sheet.rows[*at].key))
+            .find(|at| is_index_title(&self.lines.rows[*at].key))
             .or_else(|| {
                 above()
-                    .filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none())
+                    .filter(|at| self.lines.rows[*at].cells == 1 && self.part(*at).is_none())
                     .find(|at| {
-                        let row = &self.sheet.rows[*at];
-                        let stands_out = row.size > self.sheet.body + 0.8 || row.bold || row.caps;
+                        let row = &self.lines.rows[*at];
+                        let stands_out = row.size > self.lines.body + 0.8 || row.bold || row.caps;
                         stands_out && row.words <= 12 && from - at <= 8
                     })
             })
@@ -242,13 +242,13 @@ impl IndexReader<'_, '_> {
 
     /// The last row of the index: everything after the last Item up to a heading or the end of the page.
     fn last_row(&self, to: usize) -> usize {
-        let page = self.sheet.rows[to].page as usize;
+        let page = self.lines.rows[to].page as usize;
         let mut end = to;
-        for at in to + 1..self.sheet.rows_on(page).end {
-            let row = &self.sheet.rows[at];
+        for at in to + 1..self.lines.rows_on(page).end {
+            let row = &self.lines.rows[at];
             let heading =
-                (row.bold || row.size > self.sheet.body + 0.8) && row.gap > 0.8 && row.cells == 1;
-            if heading && !self.sheet.rows[at - 1].bold {
+                (row.bold || row.size > self.lines.body + 0.8) && row.gap > 0.8 && row.cells == 1;
+            if heading && !self.lines.rows[at - 1].bold {
                 break;
             }
             end = at;
@@ -398,14 +398,14 @@ impl IndexReader<'_, '_> {
         entries: &mut [IndexRow],
         marks: &[Option<String>],
     ) {
-        let mut words = self.sheet.rows[at].text.split_whitespace();
+        let mut words = self.lines.rows[at].text.split_whitespace();
         let mark = words.next().unwrap_or("");
-        let mut text: String = self.sheet.rows[at].key.clone();
+        let mut text: String = self.lines.rows[at].key.clone();
         for next in at + 1..=end.min(at + 4) {
-            if self.is_footnote(&self.sheet.rows[next]) {
+            if self.is_footnote(&self.lines.rows[next]) {
                 break;
             }
-            text.push_str(&self.sheet.rows[next].key);
+            text.push_str(&self.lines.rows[next].key);
         }
         let elsewhere =
             text.contains("proxy") || text.contains("incorporated") || text.contains("byreference");

@@ -35,26 +35,26 @@ const LONE_RANK: u32 = u32::MAX / 2;
 /// Removes headings that are display type, unless the document is a filing or an agreement.
 // It runs before the budget, so that display type takes no room and no level from headings.
 pub(super) fn drop_display_type(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     announced: &[OutlineHead],
     free: &mut Vec<LayoutHeading>,
 ) {
-    drop_echoes(sheet, announced, free);
+    drop_echoes(lines, announced, free);
     free.retain(|heading| {
-        !is_beside_paragraph(sheet, heading)
-            && !is_step(sheet, heading)
-            && !is_in_block(sheet, heading)
-            && !is_sentence(sheet, heading)
-            && !is_page_text(sheet, heading)
-            && !is_table_head(sheet, heading)
+        !is_beside_paragraph(lines, heading)
+            && !is_step(lines, heading)
+            && !is_in_block(lines, heading)
+            && !is_sentence(lines, heading)
+            && !is_page_text(lines, heading)
+            && !is_table_head(lines, heading)
             && !heading.title.contains('=')
     });
-    drop_caption_styles(sheet, free);
-    drop_label_runs(sheet, free);
+    drop_caption_styles(lines, free);
+    drop_label_runs(lines, free);
 }
 
 /// Removes headings that repeat an announced one: running heads with a page number, and contents of a chapter.
-fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<LayoutHeading>) {
+fn drop_echoes(lines: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<LayoutHeading>) {
     let numbers: BTreeSet<(NumberClass, u32)> = announced
         .iter()
         .filter_map(|head| {
@@ -71,7 +71,7 @@ fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<
         |c: char| c.is_ascii_digit() || c.is_whitespace() || matches!(c, '|' | '-' | '–');
     free.retain(|heading| {
         let at_edge =
-            sheet.starts_page(heading.rows.0) || sheet.next_on_page(heading.rows.1).is_none();
+            lines.starts_page(heading.rows.0) || lines.next_on_page(heading.rows.1).is_none();
         // `Section 1` begins anew in each article.
         let is_named = numbering::parse_numbers(&heading.title)
             .first()
@@ -97,14 +97,14 @@ fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
 }
 
 /// Whether a heading stands in the margin of a paragraph: the lines before and after it are lines of that paragraph.
-fn is_beside_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &sheet.rows[heading.rows.0];
+fn is_beside_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &lines.rows[heading.rows.0];
     let above = heading
         .rows
         .0
         .checked_sub(1)
-        .map(|above| &sheet.rows[above]);
-    let Some((above, below)) = above.zip(sheet.next_on_page(heading.rows.1)) else {
+        .map(|above| &lines.rows[above]);
+    let Some((above, below)) = above.zip(lines.next_on_page(heading.rows.1)) else {
         return false;
     };
     let is_apart = |text: &LineFeatures<'_>| text.x0 >= row.x1 || text.x1 <= row.x0;
@@ -118,8 +118,8 @@ fn is_beside_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether a numbered line in the size of the text is a step of a procedure: a sentence, or directly before the next step.
-fn is_step(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &sheet.rows[heading.rows.0];
+fn is_step(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &lines.rows[heading.rows.0];
     let Some(number) = numbering::parse_numbers(row.text).first().copied() else {
         return false;
     };
@@ -131,9 +131,9 @@ fn is_step(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
             | NumberClass::ParenDigit
             | NumberClass::ParenAlpha
     );
-    let is_text_size = row.size <= sheet.body + 0.8;
+    let is_text_size = row.size <= lines.body + 0.8;
     let is_sentence = heading.title.ends_with(['.', ';', ',']) && !row.caps;
-    let next = sheet.next_on_page(heading.rows.1);
+    let next = lines.next_on_page(heading.rows.1);
     let is_listed = next.is_some_and(|next| {
         let numbers = numbering::parse_numbers(next.text);
         let follows = |next: &numbering::TitleNumber<'_>| {
@@ -145,22 +145,22 @@ fn is_step(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether lines of the same paragraph stand above or below: a quotation, a letterhead, a sentence with bold words.
-fn is_in_block(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+fn is_in_block(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     if heading.style.run_in {
         return false;
     }
     let is_plain = !heading.style.is_numbered();
-    let first = &sheet.rows[heading.rows.0];
-    let last = &sheet.rows[heading.rows.1];
-    let tight = TIGHT + sheet.leading;
+    let first = &lines.rows[heading.rows.0];
+    let last = &lines.rows[heading.rows.1];
+    let tight = TIGHT + lines.leading;
     let is_numbered = |row: &LineFeatures<'_>| !numbering::parse_numbers(row.text).is_empty();
     let is_alike = |a: &LineFeatures<'_>, b: &LineFeatures<'_>| {
         let is_aligned = (a.x0 - b.x0).abs() < a.size || a.centered && b.centered;
         is_aligned && LineTable::same_style(a, b) && a.caps == b.caps && !is_numbered(b)
     };
-    let above = heading.rows.0.checked_sub(1).map(|at| &sheet.rows[at]);
+    let above = heading.rows.0.checked_sub(1).map(|at| &lines.rows[at]);
     let above = above.filter(|above| above.page == first.page && first.gap < tight);
-    let goes_on = sheet.next_on_page(heading.rows.1).is_some_and(|next| {
+    let goes_on = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         // The title at the start of a paragraph may go on in its second line.
         let is_text = next.run_in.is_none() && next.x0 < last.x1;
         let is_flowing = is_text && next.text.starts_with(char::is_lowercase);
@@ -175,13 +175,13 @@ fn is_in_block(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether a heading in the size of the text is a sentence.
-fn is_sentence(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_text_size = sheet.rows[heading.rows.0].size <= sheet.body + 0.8;
+fn is_sentence(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_text_size = lines.rows[heading.rows.0].size <= lines.body + 0.8;
     let is_long = titles::word_count(&heading.title) > OPEN_WORDS;
     // `Sampling Algorithm.` may fill the first line of its paragraph.
-    let last = &sheet.rows[heading.rows.1];
-    let opens_text = sheet.next_on_page(heading.rows.1).is_some_and(|next| {
-        let is_tight = next.gap < TIGHT + sheet.leading && !LineTable::same_style(last, next);
+    let last = &lines.rows[heading.rows.1];
+    let opens_text = lines.next_on_page(heading.rows.1).is_some_and(|next| {
+        let is_tight = next.gap < TIGHT + lines.leading && !LineTable::same_style(last, next);
         is_tight && next.text.starts_with(char::is_uppercase)
     });
     let is_closed = heading.title.ends_with('.') && (is_long || !opens_text)
@@ -192,9 +192,9 @@ fn is_sentence(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether the text of the page is set in the style of the heading: a letter in a larger size.
-fn is_page_text(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &sheet.rows[heading.rows.0];
-    let on_page = &sheet.rows[sheet.rows_on(row.page as usize)];
+fn is_page_text(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &lines.rows[heading.rows.0];
+    let on_page = &lines.rows[lines.rows_on(row.page as usize)];
     let alike = on_page
         .iter()
         .filter(|text| text.prose && LineTable::same_style(text, row));
@@ -202,46 +202,46 @@ fn is_page_text(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether the line has columns, as the head of a table has.
-fn is_table_head(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &sheet.rows[heading.rows.0];
+fn is_table_head(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &lines.rows[heading.rows.0];
     row.cells > 1 && !row.titled && !heading.style.is_numbered()
 }
 
 /// Removes styles that have no text below them: captions over charts, maps and tables.
-fn drop_caption_styles(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
+fn drop_caption_styles(lines: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
     // By style: all headings, those above text.
     let mut counts: BTreeMap<HeadingStyle, (usize, usize)> = BTreeMap::new();
     for heading in free.iter().filter(|heading| !heading.style.is_numbered()) {
         let count = counts.entry(heading.style.unplaced()).or_default();
         *count = (
             count.0 + 1,
-            count.1 + usize::from(is_over_text(sheet, heading.rows)),
+            count.1 + usize::from(is_over_text(lines, heading.rows)),
         );
     }
     free.retain(|heading| {
         let count = counts.get(&heading.style.unplaced());
         let (all, over_text) = count.copied().unwrap_or_default();
         // In the size of the text, frequent bold lines are labels as well as headings; only those over text are sure.
-        let is_text_size = sheet.rows[heading.rows.0].size <= sheet.body + 0.8;
-        let is_label = heading.dense && is_text_size && !is_over_paragraph(sheet, heading);
+        let is_text_size = lines.rows[heading.rows.0].size <= lines.body + 0.8;
+        let is_label = heading.dense && is_text_size && !is_over_paragraph(lines, heading);
         heading.style.is_numbered() || !is_label && (all < MIN_CAPTIONS || over_text * 4 > all)
     });
 }
 
 /// Removes runs of headings on one page with no text between them: labels, call-outs, addresses.
-fn drop_label_runs(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
+fn drop_label_runs(lines: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
     let mut dropped = vec![false; free.len()];
     let mut start = 0;
     while start < free.len() {
         let mut end = start + 1;
-        while end < free.len() && is_stacked(sheet, &free[end - 1], &free[end]) {
+        while end < free.len() && is_stacked(lines, &free[end - 1], &free[end]) {
             end += 1;
         }
         if end - start >= MIN_LABELS {
             let top = free[start].style;
             let is_titled = free[start + 1..end].iter().all(|label| label.style > top);
             // Behind the names on a cover, the last line may be the first heading.
-            let is_opened = is_over_paragraph(sheet, &free[end - 1]);
+            let is_opened = is_over_paragraph(lines, &free[end - 1]);
             dropped[start + usize::from(is_titled)..end - usize::from(is_opened)].fill(true);
         }
         start = end;
@@ -256,14 +256,14 @@ fn drop_label_runs(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
 /// Lowers titles that are larger than all sections and stand on one page only.
 // As the highest sections they would hold everything up to the end. At the top of a page such a title is the one of a
 // chapter, or of the report: a sibling of the sections, and a leaf on a title page. Elsewhere it is a slogan or a word of a figure: a leaf.
-pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
-    let size = |head: &OutlineHead| sheet.rows[head.rows.0].size;
+pub(super) fn lower_lone_titles(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
+    let size = |head: &OutlineHead| lines.rows[head.rows.0].size;
     // By look: the pages, the size, the highest rank and the headings.
     let mut looks: BTreeMap<HeadingStyle, (BTreeSet<u32>, f32, u32, usize)> = BTreeMap::new();
     for head in heads.iter().filter(|head| head.rank >= LAYOUT_RANK - 1) {
         let own = (BTreeSet::new(), size(head), head.rank, 0);
-        let look = looks.entry(look_of(sheet, head)).or_insert(own);
-        look.0.insert(sheet.rows[head.rows.0].page);
+        let look = looks.entry(look_of(lines, head)).or_insert(own);
+        look.0.insert(lines.rows[head.rows.0].page);
         look.2 = look.2.min(head.rank);
         look.3 += 1;
     }
@@ -272,17 +272,17 @@ pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]
         return;
     };
     for (at, head) in heads.iter_mut().enumerate() {
-        let row = &sheet.rows[head.rows.0];
+        let row = &lines.rows[head.rows.0];
         let is_lone = looks
-            .get(&look_of(sheet, head))
+            .get(&look_of(lines, head))
             .is_some_and(|look| look.3 == 1);
-        let is_larger = row.size > sections + 0.8 && !style_of(sheet, row).is_numbered();
+        let is_larger = row.size > sections + 0.8 && !style_of(lines, row).is_numbered();
         // The rank above all layout headings is that of a headline (ADR 0008).
         if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
             continue;
         }
-        let on_page = sheet.rows_on(row.page as usize);
-        let is_title_page = sheet.rows[on_page.clone()].iter().all(|row| !row.prose);
+        let on_page = lines.rows_on(row.page as usize);
+        let is_title_page = lines.rows[on_page.clone()].iter().all(|row| !row.prose);
         if head.rows.0 < on_page.start + PAGE_TOP {
             head.leaf = is_title_page;
             head.rank = rank;
@@ -296,7 +296,7 @@ pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]
 /// Gives a rank at which one heading holds most of the others to the headings inside it.
 // `About us` and `Acknowledgments` may be set larger than the sections between them, or the title of a brochure larger than
 // everything. A level of chapters divides the document.
-pub(super) fn flatten_wrappers(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
+pub(super) fn flatten_wrappers(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
     // No section can hold most of the document more than a few times over.
     for _ in 0..MAX_WRAPPERS {
         let ranks: BTreeSet<u32> = heads.iter().map(|head| head.rank).collect();
@@ -304,7 +304,7 @@ pub(super) fn flatten_wrappers(sheet: &LineTable<'_>, heads: &mut [OutlineHead])
             .into_iter()
             .filter(|rank| *rank >= LAYOUT_RANK)
             .take(MAX_WRAPPERS)
-            .find_map(|rank| Some((rank, rank_inside(sheet, heads, rank)?)));
+            .find_map(|rank| Some((rank, rank_inside(lines, heads, rank)?)));
         let Some((rank, inside)) = wrapper else {
             return;
         };
@@ -316,25 +316,25 @@ pub(super) fn flatten_wrappers(sheet: &LineTable<'_>, heads: &mut [OutlineHead])
 }
 
 /// The highest rank inside an unnumbered heading of `rank` that holds most headings of the document.
-fn rank_inside(sheet: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Option<u32> {
+fn rank_inside(lines: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Option<u32> {
     let mut start = 0;
     for at in 0..=heads.len() {
         if heads.get(at).is_some_and(|head| head.rank > rank) {
             continue;
         }
         let inside = heads.get(start + 1..at).unwrap_or_default();
-        let row = |at: usize| heads.get(at).map_or(sheet.rows.len(), |head| head.rows.0);
+        let row = |at: usize| heads.get(at).map_or(lines.rows.len(), |head| head.rows.0);
         let holds_headings = inside.len() as f32 > MOST * heads.len() as f32;
-        let holds_text = (row(at) - row(start)) as f32 > MOST * sheet.rows.len() as f32;
+        let holds_text = (row(at) - row(start)) as f32 > MOST * lines.rows.len() as f32;
         let is_wrapper = (holds_headings || holds_text)
             && !inside.is_empty()
             && heads[start].rank == rank
             && !heads[start].leaf
-            && !style_of(sheet, &sheet.rows[heads[start].rows.0]).is_numbered();
+            && !style_of(lines, &lines.rows[heads[start].rows.0]).is_numbered();
         let highest = inside.iter().min_by_key(|head| head.rank);
         let highest = highest.filter(|head| {
             // Small headings are not those of chapters, so one chapter may have most of them.
-            is_wrapper && sheet.rows[head.rows.0].size > sheet.body + 0.8
+            is_wrapper && lines.rows[head.rows.0].size > lines.body + 0.8
         });
         if let Some(head) = highest {
             return Some(head.rank);
@@ -344,32 +344,32 @@ fn rank_inside(sheet: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Optio
     None
 }
 
-fn look_of(sheet: &LineTable<'_>, head: &OutlineHead) -> HeadingStyle {
-    style_of(sheet, &sheet.rows[head.rows.0]).unplaced()
+fn look_of(lines: &LineTable<'_>, head: &OutlineHead) -> HeadingStyle {
+    style_of(lines, &lines.rows[head.rows.0]).unplaced()
 }
 
 /// Whether the next line in the column of the heading is text of the body size.
-fn is_over_text(sheet: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
-    let own = &sheet.rows[last];
-    let left = sheet.rows[first].x0.min(own.x0);
-    let end = sheet
+fn is_over_text(lines: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
+    let own = &lines.rows[last];
+    let left = lines.rows[first].x0.min(own.x0);
+    let end = lines
         .rows_on(own.page as usize)
         .end
         .min(last + 1 + ROWS_BETWEEN);
-    let below = sheet.rows[last + 1..end]
+    let below = lines.rows[last + 1..end]
         .iter()
         .find(|row| row.x0 < own.x1.max(left + SHORT_TITLE) && row.x1 > left);
-    below.is_none_or(|row| row.size > sheet.body - 1.3 && !row.table)
+    below.is_none_or(|row| row.size > lines.body - 1.3 && !row.table)
 }
 
-fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &sheet.rows[heading.rows.1];
-    let below = sheet.rows_on(row.page as usize).end.min(heading.rows.1 + 3);
-    let rows = &sheet.rows[heading.rows.1 + 1..below];
+fn is_over_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &lines.rows[heading.rows.1];
+    let below = lines.rows_on(row.page as usize).end.min(heading.rows.1 + 3);
+    let rows = &lines.rows[heading.rows.1 + 1..below];
     rows.iter().enumerate().any(|(at, next)| {
         // In a narrow column two lines are a paragraph.
         let goes_on = rows.get(at + 1).is_some_and(|more| {
-            more.gap < TIGHT + sheet.leading && LineTable::same_style(next, more) && !more.table
+            more.gap < TIGHT + lines.leading && LineTable::same_style(next, more) && !more.table
         });
         let is_text = next.prose || next.words >= if goes_on { 4 } else { TEXT_WORDS };
         is_text
@@ -379,13 +379,13 @@ fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     })
 }
 
-fn is_stacked(sheet: &LineTable<'_>, above: &LayoutHeading, below: &LayoutHeading) -> bool {
-    let between = sheet
+fn is_stacked(lines: &LineTable<'_>, above: &LayoutHeading, below: &LayoutHeading) -> bool {
+    let between = lines
         .rows
         .get(above.rows.1 + 1..below.rows.0)
         .unwrap_or_default();
     let cells = between.iter().filter(|row| row.table).count();
-    sheet.rows[above.rows.0].page == sheet.rows[below.rows.0].page
+    lines.rows[above.rows.0].page == lines.rows[below.rows.0].page
         && !above.style.is_numbered()
         && !below.style.is_numbered()
         && cells < 2

@@ -42,12 +42,12 @@ const TOP_LINES: usize = 5;
 
 /// Splits at the headings of exhibits: `EXHIBIT 10.1` alone at the top of a page. A file that opens with one is that
 /// exhibit.
-pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
-    let mut documents = vec![BoundDocument::new(0..sheet.rows.len(), None)];
+pub(super) fn split_exhibits(lines: &LineTable<'_>) -> Vec<BoundDocument> {
+    let mut documents = vec![BoundDocument::new(0..lines.rows.len(), None)];
     let mut current = String::new();
-    for page in 0..sheet.pages() {
-        let mut top = sheet.rows_on(page).take(TOP_LINES);
-        let Some((at, number)) = top.find_map(|at| Some((at, exhibit_number(sheet, at)?))) else {
+    for page in 0..lines.pages() {
+        let mut top = lines.rows_on(page).take(TOP_LINES);
+        let Some((at, number)) = top.find_map(|at| Some((at, exhibit_number(lines, at)?))) else {
             continue;
         };
         // Exhibits repeat their number on every page.
@@ -55,7 +55,7 @@ pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
             continue;
         }
         current = number.to_string();
-        let start = sheet.rows_on(page).start;
+        let start = lines.rows_on(page).start;
         if page == 0 {
             documents[0].heading = Some(at);
             continue;
@@ -63,14 +63,14 @@ pub(super) fn split_exhibits(sheet: &LineTable<'_>) -> Vec<BoundDocument> {
         if let Some(last) = documents.last_mut() {
             last.rows.end = start;
         }
-        documents.push(BoundDocument::new(start..sheet.rows.len(), Some(at)));
+        documents.push(BoundDocument::new(start..lines.rows.len(), Some(at)));
     }
     documents
 }
 
 /// Splits documents further where agreements begin: an exhibit may hold several, and a file may hold them without exhibits.
 pub(super) fn split_agreements(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     documents: Vec<BoundDocument>,
     form: Option<SecForm>,
 ) -> Vec<BoundDocument> {
@@ -78,7 +78,7 @@ pub(super) fn split_agreements(
     for mut document in documents {
         let reads = !document.is_main() || matches!(form, None | Some(SecForm::Current));
         let titles = if reads {
-            agreements::agreement_titles(sheet, document.rows.clone())
+            agreements::agreement_titles(lines, document.rows.clone())
         } else {
             Vec::new()
         };
@@ -89,13 +89,13 @@ pub(super) fn split_agreements(
         let end = document.rows.end;
         let exhibit = document.heading.is_some();
         for (n, &title) in titles.iter().enumerate() {
-            let rows = agreements::title_rows(sheet, title);
+            let rows = agreements::title_rows(lines, title);
             if n == 0 && exhibit {
                 document.title =
-                    Some(rows).filter(|rows| !repeats_title(sheet, document.heading, *rows));
+                    Some(rows).filter(|rows| !repeats_title(lines, document.heading, *rows));
                 continue;
             }
-            let start = sheet.rows_on(sheet.rows[title].page as usize).start;
+            let start = lines.rows_on(lines.rows[title].page as usize).start;
             document.rows.end = start.max(document.rows.start);
             cut.push(document);
             document = BoundDocument {
@@ -111,17 +111,17 @@ pub(super) fn split_agreements(
 }
 
 /// Whether the exhibit heading already contains the title of the agreement.
-fn repeats_title(sheet: &LineTable<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
+fn repeats_title(lines: &LineTable<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
     heading.is_some_and(|at| {
-        let above = TitleKeys::new(sheet.rows[at].text);
-        let own = TitleKeys::new(sheet.rows[title.1].text);
+        let above = TitleKeys::new(lines.rows[at].text);
+        let own = TitleKeys::new(lines.rows[title.1].text);
         titles::title_similarity(&above, &own) > 0.85
     })
 }
 
 /// The number in an exhibit heading. It must start with a digit, so that an agreement's own `EXHIBIT A` stays inside it.
-fn exhibit_number<'a>(sheet: &LineTable<'a>, at: usize) -> Option<&'a str> {
-    let row = &sheet.rows[at];
+fn exhibit_number<'a>(lines: &LineTable<'a>, at: usize) -> Option<&'a str> {
+    let row = &lines.rows[at];
     let text = row.text;
     if text.len() > 120 {
         return None;
@@ -140,7 +140,7 @@ fn exhibit_number<'a>(sheet: &LineTable<'a>, at: usize) -> Option<&'a str> {
         && !row.table
         && row.words <= 12
         && !text.ends_with('.')
-        && sheet.starts_page(at);
+        && lines.starts_page(at);
     let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)") || titled;
     (digits && alone && !number.contains(' ')).then_some(number)
 }
@@ -169,10 +169,10 @@ mod tests {
         }
         doc.add(1, line("Exhibit 10.1 is filed herewith"));
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let starts: Vec<_> = split_exhibits(&sheet)
+        let lines = LineTable::new(doc.pages(&source));
+        let starts: Vec<_> = split_exhibits(&lines)
             .iter()
-            .map(|block| sheet.rows[block.rows.start].page)
+            .map(|block| lines.rows[block.rows.start].page)
             .collect();
         assert_eq!(starts, [0, 3, 6]);
     }
@@ -185,8 +185,8 @@ mod tests {
             doc.prose(page, 10.0, 10);
         }
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let blocks = split_exhibits(&sheet);
+        let lines = LineTable::new(doc.pages(&source));
+        let blocks = split_exhibits(&lines);
         assert_eq!(blocks.len(), 1);
         assert_eq!(blocks[0].heading, Some(0));
         assert!(!blocks[0].is_main());

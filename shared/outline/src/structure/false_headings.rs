@@ -42,7 +42,7 @@ pub(super) fn is_dateline(text: &str) -> bool {
 }
 
 /// Whether a title that ends at row `last` is a label, a footnote or a fragment.
-pub(super) fn is_label(sheet: &LineTable<'_>, last: usize, title: &str) -> bool {
+pub(super) fn is_label(lines: &LineTable<'_>, last: usize, title: &str) -> bool {
     let words = title.trim_end_matches(':');
     let final_word = words.rsplit(' ').next().unwrap_or("");
     let fragment = ends_with_connector(words)
@@ -57,7 +57,7 @@ pub(super) fn is_label(sheet: &LineTable<'_>, last: usize, title: &str) -> bool 
         && final_word.ends_with(|c: char| c.is_ascii_digit())
         && numbering::after_number(title).is_none();
     // `By email:` above an address, `Georgia.` at the end of a cell.
-    let next = sheet.next_on_page(last);
+    let next = lines.next_on_page(last);
     let opens = next.is_some_and(|next| next.prose || next.table || next.words >= 8);
     let addressed = title.starts_with("By ") && title.ends_with(':');
     let lone = addressed || title.ends_with('.') && !title.contains(' ');
@@ -196,11 +196,11 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Whether a wide, unfinished line of the same style is right above.
-pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     let Some(above) = at
         .checked_sub(1)
-        .map(|above| &sheet.rows[above])
+        .map(|above| &lines.rows[above])
         .filter(|above| above.page == row.page)
     else {
         return false;
@@ -212,8 +212,8 @@ pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
     unfinished
         && above.words >= 8
         // Leading is the extra line distance of double-spaced texts; it says nothing about paragraphs.
-        && row.gap < 0.5 + sheet.leading
-        && above.size <= sheet.body + 0.8
+        && row.gap < 0.5 + lines.leading
+        && above.size <= lines.body + 0.8
         // The next line of a paragraph starts at its left edge.
         && row.x0 < above.x0 + row.size
         && size_alike
@@ -222,17 +222,17 @@ pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
 }
 
 /// Whether the row labels a group of table rows below it.
-pub(super) fn stands_on_table(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     let above = at
         .checked_sub(1)
-        .map(|above| &sheet.rows[above])
+        .map(|above| &lines.rows[above])
         .filter(|above| above.page == row.page);
     let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
     // A label starts at the same left edge as the rows it labels. Column heads start further right, and a heading over a
     // table keeps its distance from the text above.
     tight
-        && sheet
+        && lines
             .next_on_page(at)
             .is_some_and(|next: &LineFeatures<'_>| {
                 next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size

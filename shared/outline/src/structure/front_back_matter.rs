@@ -26,18 +26,18 @@ const HEADS_BEFORE_STATEMENTS: usize = 20;
 const COVER_PAGES: usize = 4;
 
 /// Indices of the unnumbered layout heads before the first paragraph.
-fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
-    let cover = COVER_PAGES.min(sheet.pages()).saturating_sub(1);
-    let first = (0..sheet.rows_on(cover).end)
-        .find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running)
-        .unwrap_or(sheet.rows_on(0).end);
+fn front_headings(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
+    let cover = COVER_PAGES.min(lines.pages()).saturating_sub(1);
+    let first = (0..lines.rows_on(cover).end)
+        .find(|at| lines.rows[*at].prose && !lines.rows[*at].running)
+        .unwrap_or(lines.rows_on(0).end);
     (0..heads.len())
         .filter(|at| {
             let head = &heads[*at];
             head.rows.0 < first
                 && head.evidence == EvidenceSource::Layout
                 && head.rank >= LAYOUT_RANK
-                && !style_of(sheet, &sheet.rows[head.rows.0]).is_numbered()
+                && !style_of(lines, &lines.rows[head.rows.0]).is_numbered()
         })
         .collect()
 }
@@ -48,21 +48,21 @@ fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
 // alone says what a section is and the title looks like no other heading. Elsewhere it would merely add a root above
 // sections that the author listed side by side (ADR 0008).
 pub(super) fn filter_front_matter(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     is_filing: bool,
     heads: &mut Vec<OutlineHead>,
 ) {
-    let front = front_headings(sheet, heads);
+    let front = front_headings(lines, heads);
     let styles: Vec<HeadingStyle> = heads
         .iter()
-        .map(|head| style_of(sheet, &sheet.rows[head.rows.0]))
+        .map(|head| style_of(lines, &lines.rows[head.rows.0]))
         .collect();
     let recurring = StyleCounts::new(&styles, &front);
     let sections: BTreeSet<usize> = front
         .iter()
         .copied()
         .filter(|at| {
-            let next = sheet.rows.get(heads[*at].rows.1 + 1);
+            let next = lines.rows.get(heads[*at].rows.1 + 1);
             let over_text = next.is_some_and(|next| next.prose);
             recurring.is_section(styles[*at], over_text) || opens_text(&heads[*at])
         })
@@ -89,7 +89,7 @@ pub(super) fn filter_front_matter(
         let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
         // Numbered sections (a paper) stand beside the title by convention.
         let opens =
-            (is_filing || is_release(sheet)) && !announced && apart && numbered * 2 < heads.len();
+            (is_filing || is_release(lines)) && !announced && apart && numbered * 2 < heads.len();
         heads[title].leaf = !opens;
         heads[title].rank = if opens {
             LAYOUT_RANK - 1
@@ -101,9 +101,9 @@ pub(super) fn filter_front_matter(
 }
 
 /// Whether the first lines say that the document is a release.
-fn is_release(sheet: &LineTable<'_>) -> bool {
-    sheet.rows_on(0).take(RELEASE_ROWS).any(|at| {
-        let key = sheet.rows[at].key.as_str();
+fn is_release(lines: &LineTable<'_>) -> bool {
+    lines.rows_on(0).take(RELEASE_ROWS).any(|at| {
+        let key = lines.rows[at].key.as_str();
         let named = ["forimmediaterelease", "pressrelease", "newsrelease"];
         named.iter().any(|name| key.contains(name))
     })
@@ -154,14 +154,14 @@ impl StyleCounts {
 /// Drops headings inside signatures and contacts.
 // Names and offices below signatures and contacts are set in bold and would become their sub-sections. Statements bound
 // behind the signatures stand beside them, so signatures are also made leaves.
-pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+pub(super) fn filter_back_matter(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut dropped = Vec::new();
     let mut end: Option<usize> = None;
     for (at, head) in heads.iter().enumerate() {
-        let page = sheet.rows[head.rows.0].page;
+        let page = lines.rows[head.rows.0].page;
         let inside = end.is_some_and(|end| {
             // Below a signature anything on its page is dropped, whatever its rank: a name may be set large.
-            let signed = is_signature(&heads[end]) && sheet.rows[heads[end].rows.0].page == page;
+            let signed = is_signature(&heads[end]) && lines.rows[heads[end].rows.0].page == page;
             let below = head.rank > heads[end].rank;
             head.evidence == EvidenceSource::Layout
                 && (signed || (below && !is_signature(&heads[end])))
@@ -184,7 +184,7 @@ pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineH
 /// Drops captions above other headings.
 // A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
 // two or more headings does the same. As sections they would have no text of their own.
-pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+pub(super) fn drop_captions(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     // Index of the head, its key, and whether the next heading is right below.
     let captions: Vec<(usize, String, bool)> = heads
         .windows(2)
@@ -194,7 +194,7 @@ pub(super) fn drop_captions(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>)
                 && numbering::parse_numbers(&pair[0].title).is_empty()
         })
         .filter_map(|(at, pair)| {
-            let between = sheet
+            let between = lines
                 .rows
                 .get(pair[0].rows.1 + 1..pair[1].rows.0)
                 .unwrap_or_default();

@@ -28,14 +28,14 @@ const MIN_STYLE: usize = 24;
 // Styles are added whole: half of the headings of one style would give a tree with random holes. They are added from the
 // highest down, so that a tight budget cuts off the deepest levels first.
 pub(super) fn within_budget(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     primary: &PrimaryOutline,
     mut free: Vec<LayoutHeading>,
     is_filing: bool,
     settings: &StructureSettings,
 ) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
     let mut heads = primary.heads.clone();
-    rank_headings(sheet, &heads, is_filing, &mut free);
+    rank_headings(lines, &heads, is_filing, &mut free);
     // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
     let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
     let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
@@ -51,7 +51,7 @@ pub(super) fn within_budget(
         let over_text = usize::from(heading.over_text);
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
-    let pages = sheet.pages() as f32;
+    let pages = lines.pages() as f32;
     let dense = (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES);
     let budget = (settings.nodes_per_page * pages).max(dense) as usize;
     // A style that stands above paragraphs throughout is surely one of headings, so it may exceed the budget by half.
@@ -102,21 +102,21 @@ pub(super) fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
-    lower_statements(sheet, &mut heads);
+    lower_statements(lines, &mut heads);
     // Captions go before the front matter is judged: a company's name on the cover must not count as a title there.
-    front_back_matter::drop_captions(sheet, &mut heads);
+    front_back_matter::drop_captions(lines, &mut heads);
     front_back_matter::drop_exhibit_lists(&mut heads);
-    front_back_matter::filter_front_matter(sheet, is_filing, &mut heads);
-    front_back_matter::filter_back_matter(sheet, &mut heads);
+    front_back_matter::filter_front_matter(lines, is_filing, &mut heads);
+    front_back_matter::filter_back_matter(lines, &mut heads);
     (heads, unused)
 }
 
 // Statements rank highest among layout headings, unless a section titled `… Financial Statements` stands within two pages
 // before them; then they are its children. Each statement moves the limit on, so a run of statements stays together.
-fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
+fn lower_statements(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
     let mut above: Option<(u32, u32)> = None;
     for head in heads {
-        let page = sheet.rows[head.rows.0].page;
+        let page = lines.rows[head.rows.0].page;
         let statement = head.leaf && head.rank == LAYOUT_RANK;
         match &mut above {
             Some((rank, last)) if statement && page <= *last + 2 => {
@@ -159,7 +159,7 @@ fn is_listed(heads: &[OutlineHead]) -> bool {
 // A style that the author lists on one level of a section is set the same way where the list is silent, so the other
 // headings of the style in this section take that level. Otherwise the rank is the place of the style among all styles.
 fn rank_headings(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     heads: &[OutlineHead],
     is_filing: bool,
     free: &mut [LayoutHeading],
@@ -178,7 +178,7 @@ fn rank_headings(
         .filter(|(_, head)| {
             head.evidence != EvidenceSource::Grammar && !head.unconfirmed && !head.leaf
         })
-        .map(|(at, head)| (at, heading_style::style_of(sheet, &sheet.rows[head.rows.0])))
+        .map(|(at, head)| (at, heading_style::style_of(lines, &lines.rows[head.rows.0])))
         .collect();
     let mut levels: BTreeMap<HeadingStyle, BTreeMap<u32, usize>> = BTreeMap::new();
     for (at, style) in &announced {

@@ -115,31 +115,31 @@ pub(super) fn filter_run_ins(headings: &mut Vec<LayoutHeading>, other_sections: 
 /// Drops labels inside financial statements.
 // `Assets` and `Liabilities` stand above rows of figures on the page of a balance sheet. They label parts of the statement,
 // which is one section; a second statement on the same page keeps its own title.
-pub(super) fn drop_labels(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
+pub(super) fn drop_labels(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     headings.retain(|heading| {
         heading.statement
-            || names_statement(&sheet.rows[heading.rows.0])
+            || names_statement(&lines.rows[heading.rows.0])
             || heading.style.is_numbered()
-            || !is_statement_label(sheet, heading)
+            || !is_statement_label(lines, heading)
     });
 }
 
-fn is_statement_label(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let on_page = sheet.rows_on(sheet.rows[heading.rows.0].page as usize);
+fn is_statement_label(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let on_page = lines.rows_on(lines.rows[heading.rows.0].page as usize);
     let mut below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
     let mut top = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
-    below.any(|at| sheet.rows[at].table) && top.any(|at| is_statement_title(sheet, at))
+    below.any(|at| lines.rows[at].table) && top.any(|at| is_statement_title(lines, at))
 }
 
 /// Drops unnumbered titles that stand at the top of pages again and again.
 // Extraction marks running heads that recur on many pages; this catches those of single chapters. The same title inside
 // pages (`Revenues`, `Backlog` in one segment after another) is a real sub-section each time, so position decides.
-pub(super) fn drop_repeated(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
+pub(super) fn drop_repeated(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     // By title: all occurrences, those at the top of a page.
     let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for heading in headings.iter() {
-        let page = sheet.rows[heading.rows.0].page as usize;
-        let is_top = heading.rows.0 < sheet.rows_on(page).start + PAGE_TOP;
+        let page = lines.rows[heading.rows.0].page as usize;
+        let is_top = heading.rows.0 < lines.rows_on(page).start + PAGE_TOP;
         let count = count
             .entry(titles::normalize_key(&heading.title))
             .or_default();
@@ -154,24 +154,24 @@ pub(super) fn drop_repeated(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
 }
 
 /// Drops styles that belong to tables, and marks unnumbered ones that occur everywhere as dense.
-pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
+pub(super) fn filter_styles(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
     let mut styles: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings.iter() {
         *styles.entry(heading.style).or_default() += 1;
     }
     let mut in_tables: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for row in sheet
+    for row in lines
         .rows
         .iter()
         .filter(|row| row.table && !row.titled && !row.running && row.words <= 22)
     {
-        let style = style_of(sheet, row);
+        let style = style_of(lines, row);
         if styles.contains_key(&style) {
             *in_tables.entry(style).or_default() += 1;
         }
     }
-    let limit = MIN_DENSE.max(sheet.pages());
-    let over_text_share = if sheet.has_blocks {
+    let limit = MIN_DENSE.max(lines.pages());
+    let over_text_share = if lines.has_blocks {
         HTML_OVER_TEXT
     } else {
         OVER_TEXT
@@ -179,7 +179,7 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
     let mut heading_text: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings
         .iter()
-        .filter(|heading| is_over_paragraph(sheet, heading))
+        .filter(|heading| is_over_paragraph(lines, heading))
     {
         *heading_text.entry(heading.style).or_default() += 1;
     }
@@ -188,37 +188,37 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
         // Two blank lines above set a heading apart even if most lines of its style are cells.
-        let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
+        let apart = lines.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
         let sure = heading.style.is_numbered() || heading.statement || apart;
         let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
         heading.over_text = texts as f32 >= over_text_share * count as f32;
         // Dense styles are judged by the budget (`paged_outline`); headings above paragraphs may be twice as many.
         heading.dense |= !sure && count > limit && (!heading.over_text || count > 2 * limit);
-        sure || is_over_words(sheet, heading) || share <= TABLE_SHARE
+        sure || is_over_words(lines, heading) || share <= TABLE_SHARE
     });
 }
 
 // A line with a paragraph below is not a cell, whatever else is set like it.
-fn is_over_words(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_spaced = sheet.rows[heading.rows.0].gap > 0.5;
+fn is_over_words(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_spaced = lines.rows[heading.rows.0].gap > 0.5;
     is_spaced
-        && sheet.next_on_page(heading.rows.1).is_some_and(|next| {
+        && lines.next_on_page(heading.rows.1).is_some_and(|next| {
             // Eight plain words are a paragraph too short to be recognized as prose.
             let is_text = next.prose || (next.words >= 8 && !next.bold && !next.table);
             is_text && next.cells == 1
         })
 }
 
-fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_spaced = sheet.rows[heading.rows.0].gap > 0.5;
-    let next = sheet.next_on_page(heading.rows.1);
+fn is_over_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_spaced = lines.rows[heading.rows.0].gap > 0.5;
+    let next = lines.next_on_page(heading.rows.1);
     if is_spaced && next.is_some_and(|next| next.prose && next.cells == 1) {
         return true;
     }
     // The first line of a paragraph may not be recognized as prose if the second starts with a figure.
     next.filter(|next| next.words >= 12 && next.cells == 1 && !next.table)
-        .zip(sheet.next_on_page(heading.rows.1 + 1))
+        .zip(lines.next_on_page(heading.rows.1 + 1))
         .is_some_and(|(first, second)| {
-            LineTable::same_style(first, second) && second.prose && second.gap < 0.4 + sheet.leading
+            LineTable::same_style(first, second) && second.prose && second.gap < 0.4 + lines.leading
         })
 }

@@ -105,12 +105,12 @@ impl HeadingStyle {
     }
 }
 
-pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
+pub(super) fn style_of(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
     let numbered = numbering::parse_numbers(row.text)
         .first()
         // `17 Fields of Use` is no section 17 unless the document also has a 16 or an 18.
         .filter(|number: &&numbering::TitleNumber<'_>| {
-            !number.bare || sheet.has_neighbor_number(number.value)
+            !number.bare || lines.has_neighbor_number(number.value)
         })
         .map(|number| number.class);
     HeadingStyle {
@@ -127,7 +127,7 @@ pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> Heading
 }
 
 pub(super) fn style_of_run_in(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     row: &LineFeatures<'_>,
     phrase: &RunIn<'_>,
 ) -> HeadingStyle {
@@ -136,7 +136,7 @@ pub(super) fn style_of_run_in(
         emphasis: phrase.emphasis,
         left: true,
         run_in: true,
-        ..style_of(sheet, row)
+        ..style_of(lines, row)
     }
 }
 

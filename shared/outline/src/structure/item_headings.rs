@@ -55,9 +55,9 @@ impl ItemHint {
 }
 
 /// Detects the form of a span of rows: by its cover, otherwise by its Items.
-pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
-    let first_page = sheet.rows.get(rows.start)?.page;
-    let cover = sheet.rows[rows.clone()]
+pub(super) fn form_of(lines: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+    let first_page = lines.rows.get(rows.start)?.page;
+    let cover = lines.rows[rows.clone()]
         .iter()
         .take_while(|row| row.page < first_page + 30)
         .filter(|row| row.words <= 14);
@@ -71,11 +71,11 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
             return form;
         }
     }
-    form_by_items(sheet, rows)
+    form_by_items(lines, rows)
 }
 
-fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
-    let rows = sheet.rows[rows].iter();
+fn form_by_items(lines: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+    let rows = lines.rows[rows].iter();
     let heads = rows.filter(|row| row.words <= 40 && !row.running);
     form_by_headings(heads.filter_map(|row| parse_heading(row.text)))
 }
@@ -177,7 +177,7 @@ pub(super) fn names_key(form: SecForm, heading: &str, key: usize) -> bool {
 /// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
 /// in the form's list, so the result keeps the order of the form.
 pub(super) fn find_items(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: std::ops::Range<usize>,
     form: SecForm,
     hints: &[Option<ItemHint>],
@@ -195,7 +195,7 @@ pub(super) fn find_items(
         })
         .collect();
     let search = ItemSearch {
-        sheet,
+        lines,
         form,
         hints,
         title_variants,
@@ -233,8 +233,8 @@ impl ListedRows {
         Self { starts, ends }
     }
 
-    fn contains(&self, sheet: &LineTable<'_>, item: &LocatedItem) -> bool {
-        let on_one_page = |below: usize| sheet.rows[below - 1].page == sheet.rows[below].page;
+    fn contains(&self, lines: &LineTable<'_>, item: &LocatedItem) -> bool {
+        let on_one_page = |below: usize| lines.rows[below - 1].page == lines.rows[below].page;
         let above = item.rows.0;
         let below = item.rows.1 + 1;
         self.ends.contains(&above) && on_one_page(above)
@@ -243,7 +243,7 @@ impl ListedRows {
 }
 
 struct ItemSearch<'s, 'a> {
-    sheet: &'s LineTable<'a>,
+    lines: &'s LineTable<'a>,
     form: SecForm,
     hints: &'s [Option<ItemHint>],
     /// For each key, its possible titles: the announced one first, then those of the form.
@@ -256,7 +256,7 @@ impl ItemSearch<'_, '_> {
     // 1.3), a bare number with the right title (from 0.8), and the title alone where it is set like a heading (0.1). The
     // last kind wins only if a filing has no better line, or with the help of a link.
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
-        let row = &self.sheet.rows[at];
+        let row = &self.lines.rows[at];
         // The text of an Item may begin in the line of its heading, which the style of a phrase sets off.
         let names_item = |phrase: &RunIn<'_>| {
             parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty())
@@ -291,7 +291,7 @@ impl ItemSearch<'_, '_> {
                 // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score =
-                    base + prose + style_score(self.sheet, at) + self.hint_score(key, row.page);
+                    base + prose + style_score(self.lines, at) + self.hint_score(key, row.page);
                 matches.push((
                     LocatedItem {
                         key,
@@ -320,7 +320,7 @@ impl ItemSearch<'_, '_> {
                     );
                     let score = 0.3
                         + 0.6 * like
-                        + style_score(self.sheet, at)
+                        + style_score(self.lines, at)
                         + self.hint_score(key, row.page);
                     matches.push((
                         LocatedItem {
@@ -342,14 +342,14 @@ impl ItemSearch<'_, '_> {
             && !row.table
         {
             let heading =
-                row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
+                row.size > self.lines.body + 0.8 || (row.bold && !self.lines.body_bold) || row.caps;
             for key in (0..self.title_variants.len()).filter(|_| heading) {
                 let exact = self.title_variants[key]
                     .iter()
                     .any(|title| title.core == row.key)
                     && self.form.items()[key].tag.is_some();
                 if exact {
-                    let score = 0.1 + style_score(self.sheet, at) + self.hint_score(key, row.page);
+                    let score = 0.1 + style_score(self.lines, at) + self.hint_score(key, row.page);
                     let title = row.text.to_string();
                     matches.push((
                         LocatedItem {
@@ -393,7 +393,7 @@ impl ItemSearch<'_, '_> {
     /// Similarity of the title at `at` to the titles of `key`, the row where the title ends, and the title. Following
     /// lines are joined while the similarity rises.
     fn best_title(&self, at: usize, key: usize, rest: &str) -> (f32, usize, String) {
-        let rows = &self.sheet.rows;
+        let rows = &self.lines.rows;
         let mut title = titles::fold_whitespace(rest);
         let like = if title.is_empty() {
             0.0
@@ -421,10 +421,10 @@ impl ItemSearch<'_, '_> {
     // The title of `Items 10, 11 and 12` matches no single Item, so similarity cannot tell where it ends. Style can: the
     // title goes on as long as lines of the same marked style follow closely.
     fn combined_title(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
-        let rows = &self.sheet.rows;
+        let rows = &self.lines.rows;
         for next in last + 1..self.end.min(at + 4) {
             let row = &rows[next];
-            let marked = (row.bold && !self.sheet.body_bold) || row.caps;
+            let marked = (row.bold && !self.lines.body_bold) || row.caps;
             let close = row.page == rows[at].page && row.gap < 0.5 && !row.running && !row.prose;
             if !marked
                 || !close
@@ -453,13 +453,13 @@ impl ItemSearch<'_, '_> {
         items: &[LocatedItem],
         lists: &ListedRows,
     ) {
-        let rows = &self.sheet.rows;
+        let rows = &self.lines.rows;
         let mut first: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             let row = &rows[item.rows.0];
             let text = (item.key, row.key.trim_end_matches("continued"));
             match first.get(&text).copied() {
-                None if !lists.contains(self.sheet, item) && !row.figures && !row.prose => {
+                None if !lists.contains(self.lines, item) && !row.figures && !row.prose => {
                     first.insert(text, at);
                 }
                 Some(before) => {
@@ -488,13 +488,13 @@ impl ItemSearch<'_, '_> {
         let part = |item: &LocatedItem| self.form.items()[item.key].part;
         let mut moved: BTreeMap<usize, Vec<&LocatedItem>> = BTreeMap::new();
         for (placement, item) in placements.iter().zip(items) {
-            let row = &self.sheet.rows[item.rows.0];
+            let row = &self.lines.rows[item.rows.0];
             let own_score = placement.score - self.hint_score(item.key, row.page);
             let is_new = !found.iter().any(|other| {
                 other.rows.0 == item.rows.0 || (other.key..=other.last_key).contains(&item.key)
             });
             let is_item = self.form.items()[item.key].tag.is_some() && !item.number.is_empty();
-            if is_new && is_item && own_score >= GOOD_HEADING && !lists.contains(self.sheet, item) {
+            if is_new && is_item && own_score >= GOOD_HEADING && !lists.contains(self.lines, item) {
                 moved.entry(item.key).or_default().push(item);
             }
         }
@@ -516,9 +516,9 @@ impl ItemSearch<'_, '_> {
 
     /// Whether only running heads stand above or below a row on its page.
     fn is_edge(&self, row: usize) -> bool {
-        let below = row + 1..self.sheet.rows_on(self.sheet.rows[row].page as usize).end;
-        self.sheet.starts_page(row)
-            || self.sheet.rows[below]
+        let below = row + 1..self.lines.rows_on(self.lines.rows[row].page as usize).end;
+        self.lines.starts_page(row)
+            || self.lines.rows[below]
                 .iter()
                 .all(|row| row.running || row.key.is_empty())
     }
@@ -586,15 +586,15 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
 /// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
 // Small beside a full match of the title: style decides between lines with the same words. A property that the body text
 // has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
-pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
-    let row: &LineFeatures<'_> = &sheet.rows[at];
+pub(super) fn style_score(lines: &LineTable<'_>, at: usize) -> f32 {
+    let row: &LineFeatures<'_> = &lines.rows[at];
     let mut score = 0.0;
-    score += if row.bold && !sheet.body_bold {
+    score += if row.bold && !lines.body_bold {
         0.15
     } else {
         0.0
     };
-    score += if row.size > sheet.body + 0.8 {
+    score += if row.size > lines.body + 0.8 {
         0.15
     } else {
         0.0
@@ -602,7 +602,7 @@ pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     score += if row.caps { 0.08 } else { 0.0 };
     score += if row.gap >= 0.5 { 0.08 } else { 0.0 };
     score -= if row.running { RUNNING } else { 0.0 };
-    score -= if row.size < sheet.body - 1.2 {
+    score -= if row.size < lines.body - 1.2 {
         0.2
     } else {
         0.0
@@ -705,15 +705,15 @@ mod tests {
         ] {
             let doc = with_repeat(again, y);
             let source = doc.source();
-            let sheet = LineTable::new(doc.pages(&source));
-            let rows = sheet.rows.len();
+            let lines = LineTable::new(doc.pages(&source));
+            let rows = lines.rows.len();
             let form = SecForm::Annual;
             let hints = vec![None; form.items().len()];
-            let found = find_items(&sheet, 0..rows, form, &hints, &vec![false; rows]);
+            let found = find_items(&lines, 0..rows, form, &hints, &vec![false; rows]);
             let third: Vec<u32> = found
                 .iter()
                 .filter(|item| item.number == "3")
-                .map(|item| sheet.rows[item.rows.0].page)
+                .map(|item| lines.rows[item.rows.0].page)
                 .collect();
             assert_eq!(third, [3], "{again} at {y}");
         }

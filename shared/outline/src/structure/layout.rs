@@ -24,21 +24,21 @@ const DISPLAY_TYPE: f32 = 4.0;
 
 /// All headings outside `excluded` rows. `other_sections` are rows and titles of announced sections.
 pub(super) fn find_headings(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     excluded: &[bool],
     other_sections: &[(usize, &str)],
 ) -> Vec<LayoutHeading> {
     let mut headings: Vec<LayoutHeading> = Vec::new();
     let mut at = 0;
-    while at < sheet.rows.len() {
-        let run_in = run_in_heading(sheet, at).filter(|_| !excluded[at]);
-        if excluded[at] || run_in.is_some() || !is_candidate(sheet, at) {
+    while at < lines.rows.len() {
+        let run_in = run_in_heading(lines, at).filter(|_| !excluded[at]);
+        if excluded[at] || run_in.is_some() || !is_candidate(lines, at) {
             at = run_in.as_ref().map_or(at, |heading| heading.rows.1) + 1;
             headings.extend(run_in);
             continue;
         }
-        let last = last_wrapped_row(sheet, excluded, at);
-        let title = heading_title(sheet, at, last);
+        let last = last_wrapped_row(lines, excluded, at);
+        let title = heading_title(lines, at, last);
         let words = titles::word_count(&title);
         let numbered = !numbering::parse_numbers(&title).is_empty();
         let listed = ["; and", "; or", ";"]
@@ -46,11 +46,11 @@ pub(super) fn find_headings(
             .any(|end| title.ends_with(end));
         let closed = title.ends_with('.') && !numbered;
         // Headings of risk factors are whole sentences, so sentences are collected here and judged in company later.
-        let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
+        let sentence = closed && words >= SENTENCE_WORDS && opens_text(lines, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
-        let label = is_label(sheet, last, &title);
+        let label = is_label(lines, last, &title);
         if !listed && !label && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
-            let mut style = style_of(sheet, &sheet.rows[at]);
+            let mut style = style_of(lines, &lines.rows[at]);
             style.sentence = sentence;
             headings.push(LayoutHeading {
                 rows: (at, last),
@@ -59,7 +59,7 @@ pub(super) fn find_headings(
                 rank: LAYOUT_RANK,
                 dense: false,
                 over_text: false,
-                statement: is_statement_title(sheet, at),
+                statement: is_statement_title(lines, at),
             });
         }
         at = last + 1;
@@ -68,31 +68,31 @@ pub(super) fn find_headings(
     heading_filters::filter_sentences(&mut headings);
     heading_filters::filter_run_ins(&mut headings, other_sections);
     heading_filters::drop_contents_lists(&mut headings, other_sections);
-    heading_filters::drop_labels(sheet, &mut headings);
-    heading_filters::drop_repeated(sheet, &mut headings);
-    heading_filters::filter_styles(sheet, &mut headings);
+    heading_filters::drop_labels(lines, &mut headings);
+    heading_filters::drop_repeated(lines, &mut headings);
+    heading_filters::filter_styles(lines, &mut headings);
     headings
 }
 
 /// The heading that a bold or emphasized phrase at the start of a paragraph is; it may fill the first row and end in the next.
-fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
-    let row = &sheet.rows[at];
-    let (phrase, last) = match (row.run_in, sheet.next_on_page(at)) {
+fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
+    let row = &lines.rows[at];
+    let (phrase, last) = match (row.run_in, lines.next_on_page(at)) {
         (Some(phrase), _) => (phrase, at),
         (None, Some(next)) if is_full(row, next) => (next.run_in?, at + 1),
         _ => return None,
     };
-    let is_marked = phrase.bold && !sheet.body_bold || sheet.is_emphasized(phrase.emphasis);
+    let is_marked = phrase.bold && !lines.body_bold || lines.is_emphasized(phrase.emphasis);
     let starts = |c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1;
     if !is_marked || !row.text.starts_with(starts) {
         return None;
     }
     let above = at
         .checked_sub(1)
-        .map(|above| &sheet.rows[above])
-        .filter(|above| above.page == row.page && row.gap < 0.5 + sheet.leading);
+        .map(|above| &lines.rows[above])
+        .filter(|above| above.page == row.page && row.gap < 0.5 + lines.leading);
     let opens = above.is_none_or(|above| above.running || is_finished(above.text));
-    let fits = !row.running && !row.table && (row.size - sheet.body).abs() < 1.3;
+    let fits = !row.running && !row.table && (row.size - lines.body).abs() < 1.3;
     let title = if last == at {
         phrase.text.to_string()
     } else {
@@ -105,7 +105,7 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     (opens && fits && !is_caption && !is_text).then(|| LayoutHeading {
         rows: (at, last),
         title: titles::fold_whitespace(&title),
-        style: style_of_run_in(sheet, row, &phrase),
+        style: style_of_run_in(lines, row, &phrase),
         rank: LAYOUT_RANK,
         dense: false,
         over_text: false,
@@ -126,9 +126,9 @@ fn is_full(row: &LineFeatures<'_>, next: &LineFeatures<'_>) -> bool {
 }
 
 /// The text of a heading, or only its first cell if it heads a table.
-fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
-    let row = &sheet.rows[first];
-    let below = sheet.rows[first + 1..]
+fn heading_title(lines: &LineTable<'_>, first: usize, last: usize) -> String {
+    let row = &lines.rows[first];
+    let below = lines.rows[first + 1..]
         .iter()
         .take(4)
         .any(|next| next.page == row.page && next.cells > 1);
@@ -140,7 +140,7 @@ fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
     if heads_table && row.first_cell.len() >= 4 && !number {
         return titles::fold_whitespace(row.first_cell);
     }
-    let text: Vec<&str> = sheet.rows[first..=last]
+    let text: Vec<&str> = lines.rows[first..=last]
         .iter()
         .map(|row| row.text)
         .collect();
@@ -150,9 +150,9 @@ fn heading_title(sheet: &LineTable<'_>, first: usize, last: usize) -> String {
 // The checks go from cheap to expensive. First everything that is certainly text, table or page furniture is rejected, then
 // lines that cannot start or end a title, then lines whose neighbors show that they belong to a paragraph or table. Only
 // what remains must differ from the body text in size, weight, case or slant.
-fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
-    if is_statement_title(sheet, at) {
+fn is_candidate(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
+    if is_statement_title(lines, at) {
         return true;
     }
     let letters = row
@@ -176,7 +176,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     }
     let number = numbering::parse_numbers(row.text).first().copied();
     // A numbered figure is a caption. An exhibit heading begins a page; elsewhere the line is an entry of a list.
-    let listed = at > sheet.rows_on(row.page as usize).start + PAGE_TOP;
+    let listed = at > lines.rows_on(row.page as usize).start + PAGE_TOP;
     if number.is_some_and(|number| {
         number.class == NumberClass::Figure || number.class == NumberClass::Exhibit && listed
     }) {
@@ -188,23 +188,23 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         || number.is_some()
         || matches!(first, '“' | '"' | '‘')
         || is_yeared(row.text);
-    let wraps = sheet
+    let wraps = lines
         .next_on_page(at)
-        .is_some_and(|next| next.gap < 0.75 + sheet.leading && LineTable::same_style(row, next));
-    let emphasized = sheet.is_emphasized(row.emphasis);
+        .is_some_and(|next| next.gap < 0.75 + lines.leading && LineTable::same_style(row, next));
+    let emphasized = lines.is_emphasized(row.emphasis);
     let marked = row.bold || emphasized || row.caps;
     if !starts
         || (ends_mid_sentence(row)
             && !(wraps && (row.bold || emphasized))
-            && !(marked && opens_text(sheet, at, at)))
+            && !(marked && opens_text(lines, at, at)))
         || is_boilerplate(row)
-        || is_below_signature(sheet, at)
-        || inside_paragraph(sheet, at)
+        || is_below_signature(lines, at)
+        || inside_paragraph(lines, at)
     {
         return false;
     }
     // Reject the first line of a paragraph set in another size, and cells in the head of a table.
-    let next = sheet.next_on_page(at);
+    let next = lines.next_on_page(at);
     let opens_paragraph = !marked
         && next
             .is_some_and(|next| next.prose && next.gap < 0.4 && LineTable::same_style(row, next));
@@ -212,24 +212,24 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     if opens_paragraph || overlapped {
         return false;
     }
-    let large = row.size > sheet.body + 0.8;
+    let large = row.size > lines.body + 0.8;
     // A heading may be smaller than the body text if it stands above small print of its own size.
-    let sized = row.size > sheet.body - 1.3
+    let sized = row.size > lines.body - 1.3
         || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
-    let bold = row.bold && !sheet.body_bold && sized;
-    let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
+    let bold = row.bold && !lines.body_bold && sized;
+    let caps = row.caps && row.size > lines.body - 1.3 && row.gap > 0.3 && letters >= 5;
     let emphasized = emphasized
         && (row.words <= 14 || number.is_some())
         && row.gap > 0.35
-        && row.size > sheet.body - 1.3;
-    let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
-    !over_table && (large || bold || caps || emphasized) || is_plain_numbered(sheet, at, number)
+        && row.size > lines.body - 1.3;
+    let over_table = row.size <= lines.body + 0.8 && number.is_none() && stands_on_table(lines, at);
+    !over_table && (large || bold || caps || emphasized) || is_plain_numbered(lines, at, number)
 }
 
 /// Whether the row is the name below a signature, or the office close below the name.
-fn is_below_signature(sheet: &LineTable<'_>, at: usize) -> bool {
-    let page = sheet.rows_on(sheet.rows[at].page as usize);
-    let rows = &sheet.rows[page.start..=at];
+fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
+    let page = lines.rows_on(lines.rows[at].page as usize);
+    let rows = &lines.rows[page.start..=at];
     let is_name = |signature: &LineFeatures<'_>, row: &LineFeatures<'_>| {
         let signer = signature
             .text
@@ -239,7 +239,7 @@ fn is_below_signature(sheet: &LineTable<'_>, at: usize) -> bool {
     };
     match rows {
         [.., signature, row] if is_name(signature, row) => true,
-        [.., signature, name, row] => is_name(signature, name) && row.gap < 0.75 + sheet.leading,
+        [.., signature, name, row] => is_name(signature, name) && row.gap < 0.75 + lines.leading,
         _ => false,
     }
 }
@@ -251,17 +251,17 @@ fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
 }
 
 /// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.
-fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
-    let row = &sheet.rows[last];
-    let has_paragraph_below = sheet.next_on_page(last).is_some_and(|next| {
+fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bool {
+    let row = &lines.rows[last];
+    let has_paragraph_below = lines.next_on_page(last).is_some_and(|next| {
         let is_apart =
-            (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading;
+            (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + lines.leading;
         is_apart && !LineTable::same_style(row, next)
     });
     has_paragraph_below
-        && (row.bold || sheet.is_emphasized(row.emphasis))
+        && (row.bold || lines.is_emphasized(row.emphasis))
         && row.text.ends_with('.')
-        && sheet.rows[first].gap > 0.5 + sheet.leading
+        && lines.rows[first].gap > 0.5 + lines.leading
 }
 
 /// `2023 financial results`: a year and words.
@@ -276,22 +276,22 @@ fn is_yeared(text: &str) -> bool {
 // Rules and contracts set headings like their text. A number alone would admit every list, so the line must also be short,
 // in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
 fn is_plain_numbered(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     at: usize,
     number: Option<numbering::TitleNumber<'_>>,
 ) -> bool {
-    let row = &sheet.rows[at];
+    let row = &lines.rows[at];
     let Some(number) = number.filter(|number| !number.rest.is_empty()) else {
         return false;
     };
-    let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
+    let next_gap = lines.next_on_page(at).map_or(9.0, |next| next.gap);
     // `3.6 Why Models Fail` may go on in the next line; the space comes below that one.
     let wraps = matches!(number.class, NumberClass::Decimal(2..))
-        && sheet.next_on_page(at).is_some_and(|next| {
+        && lines.next_on_page(at).is_some_and(|next| {
             let is_full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > 110.0;
             is_full && next.gap < 0.4 && next.words <= 8 && next.x0 >= row.x0 - 1.0
         })
-        && sheet
+        && lines
             .next_on_page(at + 1)
             .is_some_and(|after| after.gap > 0.45);
     let worded = matches!(
@@ -302,7 +302,7 @@ fn is_plain_numbered(
             | NumberClass::CjkChapter
             | NumberClass::CjkSection
     );
-    let size_fits = row.size > sheet.body - 0.8;
+    let size_fits = row.size > lines.body - 0.8;
     let first = number.rest.chars().next().unwrap_or(' ');
     let titled = first.is_uppercase() || numbering::is_cjk(first);
     let closed = row.text.ends_with(['.', ';', ':', ',']);
@@ -334,19 +334,19 @@ fn is_title_case(text: &str) -> bool {
 // Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
 // if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
 // right edge, ends with a connector, or the next row starts in lower case.
-fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
+fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
-    while last + 1 < sheet.rows.len() && last < first + 4 {
-        let row = &sheet.rows[last];
-        let next = &sheet.rows[last + 1];
-        if last == first && !excluded[last + 1] && is_number_over_title(sheet, first) {
+    while last + 1 < lines.rows.len() && last < first + 4 {
+        let row = &lines.rows[last];
+        let next = &lines.rows[last + 1];
+        if last == first && !excluded[last + 1] && is_number_over_title(lines, first) {
             last += 1;
             continue;
         }
-        let statement = is_statement_title(sheet, last)
-            || is_statement_title(sheet, last + 1)
+        let statement = is_statement_title(lines, last)
+            || is_statement_title(lines, last + 1)
             || names_notes(next.text);
-        let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
+        let near = next.page == row.page && next.gap < 0.75 + lines.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
         let numbered =
@@ -369,7 +369,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
         // Lines of display type without extra space between them are one title, wherever it breaks.
-        let display = row.size > sheet.body + DISPLAY_TYPE && next.gap < 0.5;
+        let display = row.size > lines.body + DISPLAY_TYPE && next.gap < 0.5;
         let finished = row.text.ends_with(['.', '?', '!']) || row.text.ends_with(':') && !display;
         if finished
             || is_boilerplate(next)
@@ -383,15 +383,15 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
 }
 
 /// Whether the row is a number alone (`NOTE 1`) above its title, which may have another style.
-fn is_number_over_title(sheet: &LineTable<'_>, at: usize) -> bool {
-    let number = numbering::parse_numbers(sheet.rows[at].text)
+fn is_number_over_title(lines: &LineTable<'_>, at: usize) -> bool {
+    let number = numbering::parse_numbers(lines.rows[at].text)
         .first()
         .is_some_and(|number| number.rest.is_empty());
     number
-        && sheet
+        && lines
             .next_on_page(at)
             .is_some_and(|next: &LineFeatures<'_>| {
-                let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
+                let marked = next.caps || next.bold || next.size > lines.body + 0.8;
                 let title = !next.prose
                     && !next.table
                     && !next.running
@@ -408,8 +408,8 @@ mod tests {
 
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        find_headings(&sheet, &vec![false; sheet.rows.len()], &[])
+        let lines = LineTable::new(doc.pages(&source));
+        find_headings(&lines, &vec![false; lines.rows.len()], &[])
             .into_iter()
             .map(|heading| heading.title)
             .collect()
@@ -621,14 +621,14 @@ mod tests {
             ["2023 Financial Results", "17 Fields of Use", "Year 2000"]
         );
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let row = sheet
+        let lines = LineTable::new(doc.pages(&source));
+        let row = lines
             .rows
             .iter()
             .find(|row| row.text.starts_with("17"))
             .unwrap();
         assert!(
-            !style_of(&sheet, row).is_numbered(),
+            !style_of(&lines, row).is_numbered(),
             "no sixteenth or eighteenth stands beside it"
         );
     }

@@ -103,7 +103,7 @@ impl<'a> LineTable<'a> {
             read_page(&mut rows, index, page);
         }
         starts.push(rows.len());
-        let mut sheet = Self {
+        let mut lines = Self {
             rows,
             starts,
             body: 10.0,
@@ -117,12 +117,12 @@ impl<'a> LineTable<'a> {
             numbers: BTreeSet::new(),
         };
         // Each step uses the ones before: leading needs the body size, prose needs leading and tables.
-        sheet.find_body(pages);
-        sheet.find_leading();
-        sheet.mark_tables(pages);
-        sheet.mark_prose(pages);
-        sheet.find_numbers();
-        sheet
+        lines.find_body(pages);
+        lines.find_leading();
+        lines.mark_tables(pages);
+        lines.mark_prose(pages);
+        lines.find_numbers();
+        lines
     }
 
     pub(super) fn pages(&self) -> usize {
@@ -570,10 +570,10 @@ mod tests {
             }
         }
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        assert_eq!(sheet.body, 10.0);
+        let lines = LineTable::new(doc.pages(&source));
+        assert_eq!(lines.body, 10.0);
         assert!(
-            sheet
+            lines
                 .rows
                 .iter()
                 .filter(|row| row.text.starts_with("Revenue"))
@@ -588,8 +588,8 @@ mod tests {
         doc.add(0, line("(6)").cells(&["1,000"]));
         doc.add(0, line("Sales").cells(&["January 1, 2009"]));
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let tables: Vec<bool> = sheet.rows.iter().map(|row| row.table).collect();
+        let lines = LineTable::new(doc.pages(&source));
+        let tables: Vec<bool> = lines.rows.iter().map(|row| row.table).collect();
         assert_eq!(tables, [false, true, true]);
     }
 
@@ -599,8 +599,8 @@ mod tests {
         doc.add(0, line("COVID-19").bold());
         doc.add(0, line("OVERVIEW").bold());
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let caps: Vec<bool> = sheet.rows.iter().map(|row| row.caps).collect();
+        let lines = LineTable::new(doc.pages(&source));
+        let caps: Vec<bool> = lines.rows.iter().map(|row| row.caps).collect();
         assert_eq!(caps, [false, true]);
     }
 
@@ -614,20 +614,20 @@ mod tests {
             doc.add(page, line(&format!("{}", page + 3)).at(300.0, 760.0));
         }
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
+        let lines = LineTable::new(doc.pages(&source));
         let running = |text: &str| {
-            sheet
+            lines
                 .rows
                 .iter()
                 .filter(|r| r.text.starts_with(text))
                 .all(|r| r.running)
         };
         assert!(running("PART I") && running("3") && !running("Overview"));
-        let overview = sheet
+        let overview = lines
             .rows
             .iter()
             .position(|row| row.text == "Overview")
             .unwrap();
-        assert!(sheet.starts_page(overview));
+        assert!(lines.starts_page(overview));
     }
 }

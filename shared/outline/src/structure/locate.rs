@@ -41,12 +41,12 @@ pub(super) struct LocatedTitle {
 
 /// Locates each candidate in `rows`, except in rows marked in `excluded`.
 pub(super) fn locate_titles(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     excluded: &[bool],
     sections: &[SectionCandidate],
 ) -> Vec<Option<LocatedTitle>> {
-    let places = find_placements(sheet, rows, excluded, sections);
+    let places = find_placements(lines, rows, excluded, sections);
     // The index of a candidate is its key: candidates are listed in reading order, so the chain must rise in both.
     let all: Vec<Placement> = places.iter().map(|(placement, _)| *placement).collect();
     let mut hits: Vec<Option<LocatedTitle>> = vec![None; sections.len()];
@@ -58,13 +58,13 @@ pub(super) fn locate_titles(
             unconfirmed: false,
         });
     }
-    recover_out_of_order(sheet, &places, sections, &mut hits);
+    recover_out_of_order(lines, &places, sections, &mut hits);
     hits
 }
 
 /// All lines similar to a candidate, with the last row of each.
 fn find_placements(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     excluded: &[bool],
     candidates: &[SectionCandidate],
@@ -74,7 +74,7 @@ fn find_placements(
     let mut compared = 0;
     let mut placements = Vec::new();
     for at in rows {
-        let row = &sheet.rows[at];
+        let row = &lines.rows[at];
         if excluded[at] || row.key.is_empty() || row.words > MAX_WORDS {
             continue;
         }
@@ -101,7 +101,7 @@ fn find_placements(
         indices.sort_unstable();
         indices.dedup();
         compared += indices.len();
-        let matcher = LineMatcher::new(sheet, at, core);
+        let matcher = LineMatcher::new(lines, at, core);
         for index in indices {
             if count[index] == [MAX_PLACEMENTS; 2] {
                 continue;
@@ -114,7 +114,7 @@ fn find_placements(
             }
             *slot += 1;
             let score = like
-                + style_score(sheet, at)
+                + style_score(lines, at)
                 + penalty(row, like)
                 + item_headings::page_score(
                     candidates[index].target_page(),
@@ -135,14 +135,14 @@ fn find_placements(
 /// The free line among `rows` that is most like a title which may be reworded, with the last row of the heading.
 // Every line is compared: the prefix index would miss a title whose first word differs.
 pub(super) fn most_similar_line(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     candidate: &SectionCandidate,
     is_free: impl Fn(usize) -> bool,
 ) -> Option<(usize, usize)> {
     let mut best: Option<(f32, usize, usize)> = None;
     for at in rows.filter(|at| is_free(*at)) {
-        let row = &sheet.rows[at];
+        let row = &lines.rows[at];
         if row.running || row.key.is_empty() || row.words > MAX_WORDS {
             continue;
         }
@@ -152,14 +152,14 @@ pub(super) fn most_similar_line(
         let opens_title = [&candidate.prepared.full, &candidate.prepared.core]
             .iter()
             .any(|title| prefix(title, OPENING_BYTES) == prefix(&row.key, OPENING_BYTES));
-        let matcher = LineMatcher::new(sheet, at, core);
+        let matcher = LineMatcher::new(lines, at, core);
         // Joining lines is expensive, and hardly any line opens the title.
         let (like, last) = if opens_title {
             matcher.best_match(candidate)
         } else {
             (matcher.line_similarity(&candidate.prepared), at)
         };
-        let score = like + style_score(sheet, at) + penalty(row, like);
+        let score = like + style_score(lines, at) + penalty(row, like);
         if like >= MIN_SIMILARITY && best.is_none_or(|(most, ..)| score > most) {
             best = Some((score, at, last));
         }
@@ -220,7 +220,7 @@ fn penalty(row: &LineFeatures<'_>, like: f32) -> f32 {
 
 /// Compares a line, alone and joined with the lines after it, with candidates.
 struct LineMatcher<'s, 'a> {
-    sheet: &'s LineTable<'a>,
+    lines: &'s LineTable<'a>,
     at: usize,
     own: TitleKeys,
     /// The line with one to four lines after it, as far as they may belong to one heading. Computed on first use, because
@@ -229,11 +229,11 @@ struct LineMatcher<'s, 'a> {
 }
 
 impl<'s, 'a> LineMatcher<'s, 'a> {
-    fn new(sheet: &'s LineTable<'a>, at: usize, core: String) -> Self {
-        let full = sheet.rows[at].key.to_string();
+    fn new(lines: &'s LineTable<'a>, at: usize, core: String) -> Self {
+        let full = lines.rows[at].key.to_string();
         let core = if core.is_empty() { full.clone() } else { core };
         Self {
-            sheet,
+            lines,
             at,
             own: TitleKeys { full, core },
             joined: OnceCell::new(),
@@ -266,8 +266,8 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     }
 
     fn joined_lines(&self) -> Vec<TitleKeys> {
-        let rows = &self.sheet.rows;
-        let row = &self.sheet.rows[self.at];
+        let rows = &self.lines.rows;
+        let row = &self.lines.rows[self.at];
         let mut text = row.text.to_string();
         let mut joined = Vec::new();
         for below in &rows[self.at + 1..(self.at + 5).min(rows.len())] {
@@ -306,7 +306,7 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
 // A document may list its sections out of page order, and the chain has no room for those. They are recovered, but only
 // with strong evidence: a line on or beside the announced page, with a score that no text alone can reach.
 fn recover_out_of_order(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     places: &[(Placement, usize)],
     candidates: &[SectionCandidate],
     hits: &mut [Option<LocatedTitle>],
@@ -317,7 +317,7 @@ fn recover_out_of_order(
     for (placement, last) in places {
         let index = placement.keys.0 as usize;
         let at = placement.at as usize;
-        let row = &sheet.rows[placement.at as usize];
+        let row = &lines.rows[placement.at as usize];
         let near = candidates[index]
             .page()
             .is_some_and(|page| page.abs_diff(row.page) <= 1);
@@ -364,7 +364,7 @@ pub(super) fn located_share(candidates: &[SectionCandidate], hits: &[Option<Loca
 // The title of a section may be an image or split beyond recognition, and its destination is still right. A place that
 // breaks the order of the neighbors contradicts them, and the neighbors were read on their pages.
 pub(super) fn place_unlocated(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     candidates: &[SectionCandidate],
     hits: &mut [Option<LocatedTitle>],
@@ -390,17 +390,17 @@ pub(super) fn place_unlocated(
             .target
             .and_then(|target| target.y)
             .map_or(0.0, stemma_document::Pt::points);
-        let on = sheet.rows_on(page as usize);
+        let on = lines.rows_on(page as usize);
         let Some(row) = on
             .clone()
             // Destinations point a little above the line they mean; four points of slack find it either way.
-            .find(|row: &usize| sheet.rows[*row].y0 >= y - 4.0 && !sheet.rows[*row].running)
+            .find(|row: &usize| lines.rows[*row].y0 >= y - 4.0 && !lines.rows[*row].running)
             .or(Some(on.start).filter(|row| on.contains(row)))
         else {
             continue;
         };
         // Several candidates may point to the top of one page; each takes the row after the previous one.
-        let row = if row <= before && sheet.rows[before].page == page {
+        let row = if row <= before && lines.rows[before].page == page {
             before + 1
         } else {
             row
@@ -429,7 +429,7 @@ mod tests {
 
     fn locate_pages(doc: &Doc, listed: &[(&str, u32)]) -> Vec<Option<u32>> {
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
+        let lines = LineTable::new(doc.pages(&source));
         let outline: Vec<_> = listed
             .iter()
             .map(|(title, page)| {
@@ -443,13 +443,13 @@ mod tests {
             .collect();
         let candidates = candidates::candidates_from_outline(&outline, None);
         let hits = locate_titles(
-            &sheet,
-            0..sheet.rows.len(),
-            &vec![false; sheet.rows.len()],
+            &lines,
+            0..lines.rows.len(),
+            &vec![false; lines.rows.len()],
             &candidates,
         );
         hits.iter()
-            .map(|hit| hit.as_ref().map(|hit| sheet.rows[hit.rows.0].page + 1))
+            .map(|hit| hit.as_ref().map(|hit| lines.rows[hit.rows.0].page + 1))
             .collect()
     }
 
@@ -509,7 +509,7 @@ mod tests {
             doc.add(n as usize / 40, line(&title(n)).bold());
         }
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
+        let lines = LineTable::new(doc.pages(&source));
         let bookmark = OutlineItem {
             title: title(1_999),
             level: 1,
@@ -517,14 +517,14 @@ mod tests {
         };
         let sections = candidates::candidates_from_outline(&[bookmark], None);
         let placements = find_placements(
-            &sheet,
-            0..sheet.rows.len(),
-            &vec![false; sheet.rows.len()],
+            &lines,
+            0..lines.rows.len(),
+            &vec![false; lines.rows.len()],
             &sections,
         );
         assert_eq!(placements.len(), MAX_PLACEMENTS + 1);
         assert_eq!(
-            sheet.rows[placements[MAX_PLACEMENTS].0.at as usize].text,
+            lines.rows[placements[MAX_PLACEMENTS].0.at as usize].text,
             title(1_999)
         );
     }
@@ -536,16 +536,16 @@ mod tests {
         doc.add(0, line("Accountants on Disclosure").bold());
         doc.prose(0, 10.0, 3);
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
+        let lines = LineTable::new(doc.pages(&source));
         let outline = [OutlineItem {
             title: "Changes in and Disagreements with Accountants on Disclosure".into(),
             level: 1,
             target: None,
         }];
         let hits = locate_titles(
-            &sheet,
-            0..sheet.rows.len(),
-            &vec![false; sheet.rows.len()],
+            &lines,
+            0..lines.rows.len(),
+            &vec![false; lines.rows.len()],
             &candidates::candidates_from_outline(&outline, None),
         );
         assert_eq!(hits[0].as_ref().unwrap().rows, (0, 1));

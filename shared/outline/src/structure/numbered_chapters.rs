@@ -27,13 +27,13 @@ struct Chapters {
 }
 
 /// Removes unnumbered headings inside the list of references: names of journals and conferences in italics.
-pub(super) fn drop_references(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+pub(super) fn drop_references(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut list: Option<u32> = None;
     heads.retain(|head| {
-        let row = &sheet.rows[head.rows.0];
+        let row = &lines.rows[head.rows.0];
         let is_entry = list.is_some_and(|rank| head.rank > rank)
             && head.evidence == EvidenceSource::Layout
-            && !style_of(sheet, row).is_numbered()
+            && !style_of(lines, row).is_numbered()
             && numbering::bare_letter(row.text).is_none();
         if !is_entry {
             let key = titles::normalize_key(&head.title);
@@ -45,8 +45,8 @@ pub(super) fn drop_references(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead
 }
 
 /// Gives unnumbered headings and appendices beside the numbered chapters the rank of the chapters.
-pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
-    let Some(chapters) = find_chapters(sheet, heads) else {
+pub(super) fn align_with_chapters(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
+    let Some(chapters) = find_chapters(lines, heads) else {
         return;
     };
     let first = chapters.heads[0];
@@ -54,13 +54,13 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
     // Parts above the chapters recur; a single large word belongs to a figure.
     let mut looks: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for head in heads.iter() {
-        let style = style_of(sheet, &sheet.rows[head.rows.0]);
+        let style = style_of(lines, &lines.rows[head.rows.0]);
         *looks.entry(style.unplaced()).or_default() += 1;
     }
     let mut letters = 0;
     for (at, head) in heads.iter_mut().enumerate() {
-        let row = &sheet.rows[head.rows.0];
-        let style = style_of(sheet, row);
+        let row = &lines.rows[head.rows.0];
+        let style = style_of(lines, row);
         if head.rank < LAYOUT_RANK || style.is_numbered() {
             continue;
         }
@@ -70,7 +70,7 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
         let is_appendix = at > last && letter == letters + 1 && (alike || letters > 0);
         letters += u32::from(is_appendix);
         if at < first || at > last {
-            let is_named = is_end_matter(&head.title) && (row.bold || row.size >= sheet.body);
+            let is_named = is_end_matter(&head.title) && (row.bold || row.size >= lines.body);
             if alike || is_appendix || is_named {
                 head.rank = chapters.rank;
             }
@@ -80,15 +80,15 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
     }
 }
 
-fn find_chapters(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapters> {
+fn find_chapters(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapters> {
     let mut runs: BTreeMap<(NumberClass, HeadingStyle), (u32, Vec<usize>)> = BTreeMap::new();
     for (at, head) in heads
         .iter()
         .enumerate()
         .filter(|(_, head)| !head.unconfirmed)
     {
-        let row = &sheet.rows[head.rows.0];
-        let style = style_of(sheet, row);
+        let row = &lines.rows[head.rows.0];
+        let style = style_of(lines, row);
         let number = numbering::parse_numbers(row.text).first().copied();
         let Some(number) =
             number.filter(|number| style.is_numbered() && counts_chapters(number.class))
@@ -106,7 +106,7 @@ fn find_chapters(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapter
             run.push(at);
         }
     }
-    let total = sheet.rows.len() as f32;
+    let total = lines.rows.len() as f32;
     let ((_, style), (_, run)) = runs
         .into_iter()
         .filter(|(_, (_, run))| {

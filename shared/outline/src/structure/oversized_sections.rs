@@ -27,9 +27,9 @@ const MAX_STYLES: usize = 8;
 pub(super) struct RowTokens(Vec<u64>);
 
 impl RowTokens {
-    pub(super) fn new(sheet: &LineTable<'_>, pages: &[Page]) -> Self {
+    pub(super) fn new(lines: &LineTable<'_>, pages: &[Page]) -> Self {
         let mut sum = 0;
-        let sums = sheet.rows.iter().map(|row| {
+        let sums = lines.rows.iter().map(|row| {
             let line = &pages[row.page as usize].lines[row.line as usize];
             sum += u64::from(windows::tokens_of_line(line));
             sum
@@ -49,7 +49,7 @@ pub(super) struct RowSpan {
 
 /// The spans between neighboring heads that are over both limits.
 pub(super) fn large_spans(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     tokens: &RowTokens,
     heads: &[OutlineHead],
     settings: &StructureSettings,
@@ -58,8 +58,8 @@ pub(super) fn large_spans(
     let mut starts: Vec<usize> = std::iter::once(0)
         .chain(heads.iter().map(|head| head.rows.0))
         .collect();
-    starts.push(sheet.rows.len());
-    large_ranges(sheet, tokens, &starts, settings)
+    starts.push(lines.rows.len());
+    large_ranges(lines, tokens, &starts, settings)
         .into_iter()
         .map(|rows| RowSpan { rows })
         .collect()
@@ -67,19 +67,19 @@ pub(super) fn large_spans(
 
 /// The rows between neighbors among `starts` that are over both limits.
 pub(super) fn large_ranges(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     tokens: &RowTokens,
     starts: &[usize],
     settings: &StructureSettings,
 ) -> Vec<Range<usize>> {
     let all = starts.windows(2).map(|pair| pair[0]..pair[1]);
-    all.filter(|rows| is_large(sheet, tokens, rows, settings))
+    all.filter(|rows| is_large(lines, tokens, rows, settings))
         .collect()
 }
 
 // Both limits must be exceeded: many nearly empty pages fit a prompt, and a few dense pages are quick to read in full.
 fn is_large(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     tokens: &RowTokens,
     rows: &Range<usize>,
     settings: &StructureSettings,
@@ -87,8 +87,8 @@ fn is_large(
     if rows.is_empty() {
         return false;
     }
-    let first = sheet.rows[rows.start].page;
-    let last = sheet.rows[rows.end - 1].page;
+    let first = lines.rows[rows.start].page;
+    let last = lines.rows[rows.end - 1].page;
     last - first + 1 > settings.max_pages_per_node
         && tokens.total_in(rows) > u64::from(settings.max_tokens_per_node)
 }
@@ -97,14 +97,14 @@ fn is_large(
 // A style is added to all of the section that encloses it: an added heading may be larger than headings of the next leaf,
 // and these would belong to it for good if the next heading of its style were missing.
 pub(super) fn divide_leaves(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     tokens: &RowTokens,
     heads: &mut Vec<OutlineHead>,
     unused: &[LayoutHeading],
 ) {
     let mut starts: Vec<usize> = heads.iter().map(|head| head.rows.1).collect();
     starts.insert(0, 0);
-    starts.push(sheet.rows.len());
+    starts.push(lines.rows.len());
     let mut chosen = vec![false; unused.len()];
     for pair in starts.windows(2).filter(|pair| pair[0] < pair[1]) {
         divide(tokens, pair[0]..pair[1], unused, MAX_STYLES, &mut chosen);
@@ -163,18 +163,18 @@ pub(super) struct PageWindow {
 
 /// Windows over the pages of a span; all but the first start at the top of their page.
 pub(super) fn into_windows(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     pages: &[Page],
     stretch: &RowSpan,
     settings: &StructureSettings,
 ) -> Vec<PageWindow> {
-    let first = sheet.rows[stretch.rows.start].page as usize;
-    let last = sheet.rows[stretch.rows.end - 1].page as usize;
+    let first = lines.rows[stretch.rows.start].page as usize;
+    let last = lines.rows[stretch.rows.end - 1].page as usize;
     let cuts = windows::cut_windows(pages, first..last + 1, settings.window_tokens);
     cuts.iter()
-        .filter(|cut| !sheet.rows_on(cut.start).is_empty() || cut.start == first)
+        .filter(|cut| !lines.rows_on(cut.start).is_empty() || cut.start == first)
         .map(|cut| {
-            let row = sheet.rows_on(cut.start).start.max(stretch.rows.start);
+            let row = lines.rows_on(cut.start).start.max(stretch.rows.start);
             page_window(row, cut)
         })
         .collect()
@@ -206,25 +206,25 @@ fn page_window(row: usize, cut: &Range<usize>) -> PageWindow {
 
 /// Adds windows where a span is still too large, or everywhere if there is no heading at all.
 pub(super) fn add_windows(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     (pages, tokens): (&[Page], &RowTokens),
     heads: &mut Vec<OutlineHead>,
     gaps: &mut Vec<Gap>,
     settings: &StructureSettings,
 ) {
-    if sheet.rows.is_empty() {
+    if lines.rows.is_empty() {
         return;
     }
     let whole = RowSpan {
-        rows: 0..sheet.rows.len(),
+        rows: 0..lines.rows.len(),
     };
     let stretches = if heads.is_empty() {
         vec![whole]
     } else {
-        large_spans(sheet, tokens, heads, settings)
+        large_spans(lines, tokens, heads, settings)
     };
     for stretch in stretches {
-        for window in into_windows(sheet, pages, &stretch, settings) {
+        for window in into_windows(lines, pages, &stretch, settings) {
             heads.push(window.head);
             gaps.push(window.gap);
         }

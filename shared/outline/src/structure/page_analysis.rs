@@ -17,7 +17,7 @@ const MIN_NEAREST: f32 = 0.5;
 
 /// Layout features of all pages of a document.
 pub struct PageAnalysis<'a> {
-    sheet: LineTable<'a>,
+    lines: LineTable<'a>,
     /// Excludes no row from a search.
     no_rows: Vec<bool>,
 }
@@ -42,18 +42,18 @@ pub struct HeadingRows {
 
 impl<'a> PageAnalysis<'a> {
     pub fn new(pages: &'a [Page]) -> Self {
-        let sheet = LineTable::new(pages);
-        let no_rows = vec![false; sheet.rows.len()];
-        Self { sheet, no_rows }
+        let lines = LineTable::new(pages);
+        let no_rows = vec![false; lines.rows.len()];
+        Self { lines, no_rows }
     }
 
     fn key(&self, at: usize) -> &str {
-        &self.sheet.rows[at].key
+        &self.lines.rows[at].key
     }
 
     /// Locates a section on any page.
     pub fn locate(&self, proposed: &ProposedSection) -> Option<HeadingRows> {
-        self.locate_titles(&[to_candidate(proposed)], 0..self.sheet.rows.len())
+        self.locate_titles(&[to_candidate(proposed)], 0..self.lines.rows.len())
             .pop()?
             .as_ref()
             .map(heading_rows)
@@ -64,7 +64,7 @@ impl<'a> PageAnalysis<'a> {
         candidates: &[SectionCandidate],
         rows: Range<usize>,
     ) -> Vec<Option<LocatedTitle>> {
-        locate::locate_titles(&self.sheet, rows, &self.no_rows, candidates)
+        locate::locate_titles(&self.lines, rows, &self.no_rows, candidates)
     }
 
     /// Locates `proposed` sections (in reading order) on one page.
@@ -73,7 +73,7 @@ impl<'a> PageAnalysis<'a> {
         proposed: &[&ProposedSection],
         page: PageNo,
     ) -> Vec<Option<HeadingRows>> {
-        self.locate_in(proposed, self.sheet.rows_on(page.index()))
+        self.locate_in(proposed, self.lines.rows_on(page.index()))
     }
 
     /// Locates a section at a line (from 0) of a page.
@@ -119,7 +119,7 @@ impl<'a> PageAnalysis<'a> {
     ) -> Option<HeadingRows> {
         let TitleKeys { full, core } = &candidate.prepared;
         rows.find(|at: &usize| {
-            let first = titles::normalize_key(self.sheet.rows[*at].first_cell);
+            let first = titles::normalize_key(self.lines.rows[*at].first_cell);
             !first.is_empty() && (first == *full || first == *core)
                 || full.len() >= MIN_PREFIX_LETTERS && self.key(*at).starts_with(full.as_str())
         })
@@ -129,8 +129,8 @@ impl<'a> PageAnalysis<'a> {
     /// The line of a page that is most similar to a title, if any is.
     pub fn nearest_line(&self, title: &str, page: PageNo) -> Option<&str> {
         let title = TitleKeys::new(title);
-        let similar = self.sheet.rows_on(page.index()).map(|at| {
-            let row = &self.sheet.rows[at];
+        let similar = self.lines.rows_on(page.index()).map(|at| {
+            let row = &self.lines.rows[at];
             (
                 titles::title_similarity(&TitleKeys::new(row.text), &title),
                 row.text,
@@ -144,9 +144,9 @@ impl<'a> PageAnalysis<'a> {
 
     /// The first line of a page below its running heads, if any.
     pub fn first_line(&self, page: PageNo) -> Option<HeadingRows> {
-        self.sheet
+        self.lines
             .rows_on(page.index())
-            .find(|at: &usize| !self.sheet.rows[*at].running && !self.key(*at).is_empty())
+            .find(|at: &usize| !self.lines.rows[*at].running && !self.key(*at).is_empty())
             .map(|at| HeadingRows { rows: (at, at) })
     }
 
@@ -160,9 +160,9 @@ impl<'a> PageAnalysis<'a> {
     }
 
     fn row_at(&self, page: PageNo, line: u32) -> Option<usize> {
-        self.sheet
+        self.lines
             .rows_on(page.index())
-            .find(|at: &usize| self.sheet.rows[*at].line == line)
+            .find(|at: &usize| self.lines.rows[*at].line == line)
     }
 
     pub fn page(&self, spot: HeadingRows) -> PageNo {
@@ -180,11 +180,11 @@ impl<'a> PageAnalysis<'a> {
 
     /// Whether only running heads stand above it on its page.
     pub fn starts_page(&self, spot: HeadingRows) -> bool {
-        self.sheet.starts_page(spot.rows.0)
+        self.lines.starts_page(spot.rows.0)
     }
 
     fn row(&self, spot: HeadingRows) -> &LineFeatures<'a> {
-        &self.sheet.rows[spot.rows.0]
+        &self.lines.rows[spot.rows.0]
     }
 
     /// The text of the first line of a heading.

@@ -68,9 +68,9 @@ impl PageLabels {
     /// Reads the labels of all pages.
     // Headers and footers hold other numbers, too: years, Items, dates. A number is a label only if a page within five pages
     // has one that counts on with the pages; the candidate with most such neighbors wins.
-    pub(super) fn read(sheet: &LineTable<'_>, pages: &[Page]) -> Self {
-        let candidates: Vec<Vec<SeriesLabel>> = (0..sheet.pages())
-            .map(|page| label_candidates(sheet, pages, page))
+    pub(super) fn read(lines: &LineTable<'_>, pages: &[Page]) -> Self {
+        let candidates: Vec<Vec<SeriesLabel>> = (0..lines.pages())
+            .map(|page| label_candidates(lines, pages, page))
             .collect();
         let mut labels = Self {
             by_page: vec![None; candidates.len()],
@@ -170,11 +170,11 @@ fn agrees(a: &SeriesLabel, page_a: usize, b: &SeriesLabel, page_b: usize) -> boo
 }
 
 /// Possible labels of a page: whole lines and first and last words of the lines at its edges.
-fn label_candidates(sheet: &LineTable<'_>, pages: &[Page], page: usize) -> Vec<SeriesLabel> {
+fn label_candidates(lines: &LineTable<'_>, pages: &[Page], page: usize) -> Vec<SeriesLabel> {
     let height = pages[page].height.points().max(1.0);
     let mut labels = Vec::new();
-    for at in sheet.rows_on(page) {
-        let row = &sheet.rows[at];
+    for at in lines.rows_on(page) {
+        let row = &lines.rows[at];
         if !(row.y1 < 0.12 * height || row.y0 > 0.86 * height) || row.words > 25 {
             continue;
         }
@@ -245,8 +245,8 @@ mod tests {
             }
         }
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let labels = PageLabels::read(&sheet, doc.pages(&source));
+        let lines = LineTable::new(doc.pages(&source));
+        let labels = PageLabels::read(&lines, doc.pages(&source));
         let page = |number| {
             labels.page_of(
                 &SeriesLabel {

@@ -37,25 +37,25 @@ impl<'a> Skeleton<'a> {
     // The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are
     // taken. Splitting uses the headings that the budget left out.
     pub fn new(source: &Source, pages: &'a [Page], settings: &'a StructureSettings) -> Self {
-        let sheet = LineTable::new(pages);
-        let labels = PageLabels::read(&sheet, pages);
-        let primary = primary_outline::build_primary_outline(source, &sheet, &labels, settings);
-        let mut free = primary_outline::remaining_headings(&sheet, &primary);
+        let lines = LineTable::new(pages);
+        let labels = PageLabels::read(&lines, pages);
+        let primary = primary_outline::build_primary_outline(source, &lines, &labels, settings);
+        let mut free = primary_outline::remaining_headings(&lines, &primary);
         let is_filing = is_filing(&primary.heads, &free);
         if !is_filing {
-            display_type::drop_display_type(&sheet, &primary.heads, &mut free);
+            display_type::drop_display_type(&lines, &primary.heads, &mut free);
         }
         let mut seen = free.clone();
-        let (mut heads, unused) = within_budget(&sheet, &primary, free, is_filing, settings);
-        let tokens = RowTokens::new(&sheet, pages);
-        oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
-        BlockStarts::new(source, pages, &sheet).add_declared(&mut heads, &unused);
-        fold_repeats(&sheet, &mut heads);
+        let (mut heads, unused) = within_budget(&lines, &primary, free, is_filing, settings);
+        let tokens = RowTokens::new(&lines, pages);
+        oversized_sections::divide_leaves(&lines, &tokens, &mut heads, &unused);
+        BlockStarts::new(source, pages, &lines).add_declared(&mut heads, &unused);
+        fold_repeats(&lines, &mut heads);
         if !is_filing {
-            display_type::lower_lone_titles(&sheet, &mut heads);
-            numbered_chapters::align_with_chapters(&sheet, &mut heads);
-            display_type::flatten_wrappers(&sheet, &mut heads);
-            numbered_chapters::drop_references(&sheet, &mut heads);
+            display_type::lower_lone_titles(&lines, &mut heads);
+            numbered_chapters::align_with_chapters(&lines, &mut heads);
+            display_type::flatten_wrappers(&lines, &mut heads);
+            numbered_chapters::drop_references(&lines, &mut heads);
         }
         let of_heads = heads.iter().map(|head| (head.rows.0, head.rank));
         let of_unused = unused.iter().map(|heading| (heading.rows.0, heading.rank));
@@ -74,7 +74,7 @@ impl<'a> Skeleton<'a> {
         Self {
             pages,
             settings,
-            sheet,
+            lines,
             tokens,
             labels,
             primary,
@@ -92,7 +92,7 @@ impl<'a> Skeleton<'a> {
         let mut heads = self.heads.clone();
         let mut gaps = self.primary.gaps.clone();
         let pages = (self.pages, &self.tokens);
-        oversized_sections::add_windows(&self.sheet, pages, &mut heads, &mut gaps, self.settings);
+        oversized_sections::add_windows(&self.lines, pages, &mut heads, &mut gaps, self.settings);
         gaps.truncate(MAX_GAPS);
         let method = heads
             .iter()
@@ -103,7 +103,7 @@ impl<'a> Skeleton<'a> {
                 EvidenceSource::Model => Method::Model,
                 _ => self.primary.method,
             });
-        let judged = entries_with_verdicts(&self.sheet, &heads, self.primary.rejected.clone());
+        let judged = entries_with_verdicts(&self.lines, &heads, self.primary.rejected.clone());
         let extent = Extent::Pages(u32::try_from(self.pages.len()).unwrap_or(u32::MAX));
         Ok(Draft {
             outline: VerifiedOutline::new(extent, judged)?,
@@ -129,7 +129,7 @@ fn is_filing(heads: &[OutlineHead], free: &[LayoutHeading]) -> bool {
 }
 
 /// Removes a first sub-section that repeats the title of its section, and a title repeated at the top of the next page.
-fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+fn fold_repeats(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut folded: Vec<OutlineHead> = Vec::with_capacity(heads.len());
     for head in heads.drain(..) {
         let repeats = folded.last().is_some_and(|above| {
@@ -139,12 +139,12 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
                 && above.rank < head.rank
                 && !has_own_number;
             let from_layout =
-                head.evidence == EvidenceSource::Layout && sheet.starts_page(head.rows.0);
-            let page = sheet.rows[head.rows.0].page;
+                head.evidence == EvidenceSource::Layout && lines.starts_page(head.rows.0);
+            let page = lines.rows[head.rows.0].page;
             // One report of the auditors may judge the statements and the next one the controls.
             let is_continued = from_layout
                 && !names_report(&head.title)
-                && page == sheet.rows[above.rows.0].page + 1
+                && page == lines.rows[above.rows.0].page + 1
                 && above.title == head.title;
             is_continued
                 || near
@@ -162,7 +162,7 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
 
 /// Every head with its level, place and verdict, then the rejected candidates.
 fn entries_with_verdicts(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     heads: &[OutlineHead],
     rejected: Vec<SectionCandidate>,
 ) -> Vec<(LocatedEntry, EntryVerdict)> {
@@ -176,7 +176,7 @@ fn entries_with_verdicts(
             level,
             evidence: head.evidence,
         };
-        let starts_page = sheet.starts_page(head.rows.0);
+        let starts_page = lines.starts_page(head.rows.0);
         let verdict = match head.evidence {
             EvidenceSource::Window => EntryVerdict::Declared,
             _ if head.unconfirmed => EntryVerdict::Unconfirmed { starts_page },
@@ -185,7 +185,7 @@ fn entries_with_verdicts(
         (
             LocatedEntry {
                 entry,
-                place: place(sheet, head.rows.0),
+                place: place(lines, head.rows.0),
             },
             verdict,
         )
@@ -202,7 +202,7 @@ fn entries_with_verdicts(
         (
             LocatedEntry {
                 entry,
-                place: place(sheet, 0),
+                place: place(lines, 0),
             },
             EntryVerdict::Rejected,
         )
@@ -210,8 +210,8 @@ fn entries_with_verdicts(
     located.chain(dropped).collect()
 }
 
-fn place(sheet: &LineTable<'_>, row: usize) -> SectionStart {
-    let row = &sheet.rows[row];
+fn place(lines: &LineTable<'_>, row: usize) -> SectionStart {
+    let row = &lines.rows[row];
     let y = stemma_document::Pt::new(row.y0);
     SectionStart::Page(Position {
         page: PageNo::from_index(row.page as usize),

@@ -48,13 +48,13 @@ pub(super) struct PrimaryOutline {
 /// Builds the primary outline, document by document.
 pub(super) fn build_primary_outline(
     source: &Source,
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     labels: &PageLabels,
     settings: &StructureSettings,
 ) -> PrimaryOutline {
-    let links = links_by_row(source, sheet);
+    let links = links_by_row(source, lines);
     let mut builder = OutlineBuilder {
-        sheet,
+        lines,
         labels,
         settings,
         links,
@@ -65,16 +65,16 @@ pub(super) fn build_primary_outline(
             heads: Vec::new(),
             rejected: Vec::new(),
             gaps: Vec::new(),
-            excluded: vec![false; sheet.rows.len()],
+            excluded: vec![false; lines.rows.len()],
             method: Method::Layout,
-            main_end: sheet.rows.len(),
+            main_end: lines.rows.len(),
             cross_index: Vec::new(),
         },
     };
-    let mut documents = exhibits::split_exhibits(sheet);
+    let mut documents = exhibits::split_exhibits(lines);
     let form = documents
         .first()
-        .and_then(|main| item_headings::form_of(sheet, main.rows.clone()));
+        .and_then(|main| item_headings::form_of(lines, main.rows.clone()));
     // A filing that opens with an exhibit number is still the filing and not that exhibit.
     documents
         .iter_mut()
@@ -85,7 +85,7 @@ pub(super) fn build_primary_outline(
     let index = builder.detect_cross_index(source, &documents, form);
     let form = form.filter(|_| index.is_none());
     builder.is_form = form.is_some();
-    let documents = exhibits::split_agreements(sheet, documents, form);
+    let documents = exhibits::split_agreements(lines, documents, form);
     // All tables and bookmarks are located before any section is added: Items use them as hints, and locating a table
     // excludes its rows from all later searches.
     let tables: Vec<LocatedCandidates> = documents
@@ -124,7 +124,7 @@ struct LocatedCandidates {
 }
 
 struct OutlineBuilder<'s, 'a> {
-    sheet: &'s LineTable<'a>,
+    lines: &'s LineTable<'a>,
     labels: &'s PageLabels,
     settings: &'s StructureSettings,
     links: Vec<Option<Destination>>,
@@ -140,7 +140,7 @@ impl OutlineBuilder<'_, '_> {
     fn add_index(&mut self, index: Option<CrossIndex>) {
         let Some(index) = index else { return };
         if let Some(at) = index.title {
-            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Grammar);
+            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Grammar);
             self.push(OutlineHead {
                 number: None,
                 leaf: true,
@@ -168,7 +168,7 @@ impl OutlineBuilder<'_, '_> {
             .into_iter()
             .chain(document.title)
         {
-            let text: Vec<&str> = self.sheet.rows[rows.0..=rows.1]
+            let text: Vec<&str> = self.lines.rows[rows.0..=rows.1]
                 .iter()
                 .map(|row| row.text)
                 .collect();
@@ -194,7 +194,7 @@ impl OutlineBuilder<'_, '_> {
             self.outline.excluded[document.rows.start..first].fill(true);
             // Items are left to the grammar, which also checks their order in the form.
             locate::place_unlocated(
-                self.sheet,
+                self.lines,
                 document.rows.clone(),
                 &table.candidates,
                 &mut table.hits,
@@ -212,7 +212,7 @@ impl OutlineBuilder<'_, '_> {
     /// Adds ARTICLEs and Sections of an agreement that its contents left out, and its annexes with their sections.
     fn add_clauses(&mut self, document: &BoundDocument, below: u32) {
         let clauses =
-            agreements::find_clauses(self.sheet, document.rows.clone(), &self.outline.excluded);
+            agreements::find_clauses(self.lines, document.rows.clone(), &self.outline.excluded);
         let mut base = below;
         let mut articles = clauses.iter().any(|clause| clause.depth == 1);
         for (at, clause) in clauses.iter().enumerate() {
@@ -251,8 +251,8 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn add_table(&mut self, mut table: LocatedCandidates, below: u32) {
-        if let Some(at) = table.title.filter(|at| !self.sheet.rows[*at].running) {
-            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Layout);
+        if let Some(at) = table.title.filter(|at| !self.lines.rows[*at].running) {
+            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Layout);
             self.push(OutlineHead {
                 rank: RANK_STEP + below,
                 leaf: true,
@@ -308,10 +308,10 @@ impl OutlineBuilder<'_, '_> {
             .filter_map(SectionCandidate::target_page);
         let distinct = pages.collect::<BTreeSet<_>>().len();
         // Some programs let all bookmarks point to page one. Then a destination says nothing about a missing title.
-        if distinct > 1 || self.sheet.pages() == 1 {
+        if distinct > 1 || self.lines.pages() == 1 {
             locate::place_unlocated(
-                self.sheet,
-                0..self.sheet.rows.len(),
+                self.lines,
+                0..self.lines.rows.len(),
                 &table.candidates,
                 &mut table.hits,
                 |candidate| candidate.target.is_some(),
@@ -344,7 +344,7 @@ impl OutlineBuilder<'_, '_> {
 
     fn push_candidate(&mut self, candidate: &SectionCandidate, hit: &LocatedTitle, rank: u32) {
         // Narrow columns of contents lose spaces between words. If the page prints the same letters, its spaces are right.
-        let printed = self.sheet.rows[hit.rows.0].text;
+        let printed = self.lines.rows[hit.rows.0].text;
         let spaced = !hit.unconfirmed
             && hit.rows.0 == hit.rows.1
             && titles::normalize_key(printed) == titles::normalize_key(&candidate.title);
@@ -387,13 +387,13 @@ fn raise_orphans(candidates: &mut [SectionCandidate], hits: &[Option<LocatedTitl
 }
 
 /// The link that lies on each row, if any.
-pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option<Destination>> {
-    let mut links = vec![None; sheet.rows.len()];
+pub(super) fn links_by_row(source: &Source, lines: &LineTable<'_>) -> Vec<Option<Destination>> {
+    let mut links = vec![None; lines.rows.len()];
     for link in source.links.iter().take(MAX_LINKS) {
         let y0 = link.rect.y0.points();
         let y1 = link.rect.y1.points();
-        for at in sheet.rows_on(link.page.index()) {
-            let row = &sheet.rows[at];
+        for at in lines.rows_on(link.page.index()) {
+            let row = &lines.rows[at];
             // Programs draw link boxes a little off the text; the middle of the row must lie inside, within a point.
             let middle = (row.y0 + row.y1) / 2.0;
             let beside =
@@ -408,7 +408,7 @@ pub(super) fn links_by_row(source: &Source, sheet: &LineTable<'_>) -> Vec<Option
 
 /// Layout headings outside the primary outline.
 pub(super) fn remaining_headings(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     primary: &PrimaryOutline,
 ) -> Vec<LayoutHeading> {
     let mut excluded = primary.excluded.clone();
@@ -425,22 +425,22 @@ pub(super) fn remaining_headings(
         .iter()
         .filter_map(|head| part_key(&head.title))
         .collect();
-    let mut free = layout::find_headings(sheet, &excluded, &sections);
+    let mut free = layout::find_headings(lines, &excluded, &sections);
     // `PART IV` is often printed at the top of each page of that PART. On a few pages only, extraction does not recognize
     // it as a running head, and it would open a second PART.
     free.retain(|heading| {
-        let page = sheet.rows[heading.rows.0].page as usize;
-        let is_top = sheet.rows_on(page).start + 1 >= heading.rows.0;
+        let page = lines.rows[heading.rows.0].page as usize;
+        let is_top = lines.rows_on(page).start + 1 >= heading.rows.0;
         !(is_top && part_key(&heading.title).is_some_and(|key| parts.contains(&key)))
     });
-    drop_repeated_items(sheet, &primary.heads, &mut free);
+    drop_repeated_items(lines, &primary.heads, &mut free);
     free
 }
 
 /// Removes titles of Items that stand again: inside the Item, or at the top of the page where it begins.
 // They are running heads. Those are recognized by the number of pages that have them, and a short Item does not fill so many.
 fn drop_repeated_items(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     heads: &[OutlineHead],
     free: &mut Vec<LayoutHeading>,
 ) {
@@ -458,7 +458,7 @@ fn drop_repeated_items(
         let around = next.checked_sub(1).map(|at| &items[at].1);
         let begins_here = items
             .get(next)
-            .filter(|(start, _)| sheet.rows[*start].page == sheet.rows[row].page);
+            .filter(|(start, _)| lines.rows[*start].page == lines.rows[row].page);
         let is_repeat = |item: &ItemTitle| title.repeats(item);
         !(around.is_some_and(is_repeat) || begins_here.is_some_and(|(_, item)| is_repeat(item)))
     });

@@ -122,32 +122,32 @@ impl Skeleton<'_> {
         let top = self.heads.iter().map(|head| head.rank).min();
         self.heads.iter().any(|head| {
             Some(head.rank) == top
-                && self.sheet.rows[head.rows.0].page as usize == page
-                && self.sheet.starts_page(head.rows.0)
+                && self.lines.rows[head.rows.0].page as usize == page
+                && self.lines.starts_page(head.rows.0)
         })
     }
 
     // Whether it holds text other than running heads, rows of contents and the cover of a filing.
     fn is_readable(&self, page: usize) -> bool {
-        self.sheet.rows_on(page).any(|at| {
-            let row = &self.sheet.rows[at];
+        self.lines.rows_on(page).any(|at| {
+            let row = &self.lines.rows[at];
             !row.running && !row.key.is_empty() && !self.primary.excluded[at]
         })
     }
 
     fn tokens_of(&self, pages: Range<usize>) -> u64 {
-        let first = self.sheet.rows_on(pages.start).start;
-        let end = self.sheet.rows_on(pages.end - 1).end;
+        let first = self.lines.rows_on(pages.start).start;
+        let end = self.lines.rows_on(pages.end - 1).end;
         self.tokens.total_in(&(first..end))
     }
 
     fn window(&self, pages: Vec<PageNo>, levels: &[u16]) -> ReadingWindow {
         let first = pages.first().map_or(0, |page| page.index());
-        let start = self.sheet.rows_on(first).start;
+        let start = self.lines.rows_on(first).start;
         let mut open: Vec<KnownHeading> = Vec::new();
         let mut known = Vec::new();
         for (head, level) in self.heads.iter().zip(levels) {
-            let row = &self.sheet.rows[head.rows.0];
+            let row = &self.lines.rows[head.rows.0];
             let page = PageNo::from_index(row.page as usize);
             if head.rows.0 < start {
                 while open.last().is_some_and(|above| above.level >= *level) {

@@ -17,7 +17,7 @@ use super::primary_outline::PrimaryOutline;
 pub struct Skeleton<'a> {
     pub(super) pages: &'a [Page],
     pub(super) settings: &'a StructureSettings,
-    pub(super) sheet: LineTable<'a>,
+    pub(super) lines: LineTable<'a>,
     pub(super) tokens: RowTokens,
     pub(super) labels: PageLabels,
     pub(super) primary: PrimaryOutline,

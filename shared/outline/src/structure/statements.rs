@@ -9,16 +9,16 @@ pub(super) const STATEMENT_TOP: usize = 8;
 /// Whether the row is the title of a statement, such as `Condensed Consolidated Balance Sheets`.
 // Statement titles need a rule of their own: they are often set small, below the company's name and right above a table,
 // where every general heading rule would reject them.
-pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+pub(super) fn is_statement_title(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
     let placed = row.caps || row.bold || row.centered;
-    let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
+    let top = lines.rows_on(row.page as usize).start + STATEMENT_TOP > at;
     fit && !row.text.ends_with('.')
         && !row.key.ends_with("continued")
         && placed
         && top
-        && sheet
+        && lines
             .next_on_page(at)
             .is_some_and(|next| !next.text.starts_with(char::is_lowercase))
 }

@@ -19,14 +19,14 @@ const MAX_BLOCKS: usize = 10_000;
 pub(super) struct BlockStarts(BTreeSet<usize>);
 
 impl BlockStarts {
-    pub(super) fn new(source: &Source, pages: &[Page], sheet: &LineTable<'_>) -> Self {
+    pub(super) fn new(source: &Source, pages: &[Page], lines: &LineTable<'_>) -> Self {
         let Some(offsets) = source.metadata.get(KEY) else {
             return Self::default();
         };
         // End of the visible text of each row in the file, and the greatest one up to there: rows of tables overlap.
-        let mut ends = Vec::with_capacity(sheet.rows.len());
+        let mut ends = Vec::with_capacity(lines.rows.len());
         let mut reach = 0;
-        for row in &sheet.rows {
+        for row in &lines.rows {
             let page = &pages[row.page as usize];
             let line = page.lines.get(row.line as usize);
             reach = line
@@ -39,7 +39,7 @@ impl BlockStarts {
             .filter_map(|offset| offset.parse::<u32>().ok())
             .map(|offset| ends.partition_point(|end| *end <= offset))
             // In a submission the blocks of another document stand before the first row or behind the last.
-            .filter(|row| (1..sheet.rows.len()).contains(row));
+            .filter(|row| (1..lines.rows.len()).contains(row));
         Self(rows.collect())
     }
 

@@ -50,17 +50,17 @@ const PROSE_ROWS: usize = 200;
 
 /// Finds the first table of contents that begins on the first `look_at` of `pages` (from 0), ignoring `excluded` rows.
 pub(super) fn find_toc(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     pages: std::ops::Range<usize>,
     look_at: usize,
     links: &[Option<Destination>],
     excluded: &[bool],
 ) -> Option<TableOfContents> {
     let reader = TocReader {
-        sheet,
+        lines,
         links,
         excluded,
-        last_label: max_label(sheet),
+        last_label: max_label(lines),
     };
     let mut window = pages.start..pages.end.min(pages.start + look_at);
     let first = window.find(|page| reader.last_label_on(*page, None).is_some())?;
@@ -76,8 +76,8 @@ pub(super) fn find_toc(
 }
 
 // Larger numbers at the end of a row are years and amounts. A file may lack up to 60 of the printed pages.
-fn max_label(sheet: &LineTable<'_>) -> u32 {
-    sheet.pages() as u32 + 60
+fn max_label(lines: &LineTable<'_>) -> u32 {
+    lines.pages() as u32 + 60
 }
 
 /// Whether a line consists of two or more page labels.
@@ -99,7 +99,7 @@ struct TocLine<'a> {
 }
 
 struct TocReader<'s, 'a> {
-    sheet: &'s LineTable<'a>,
+    lines: &'s LineTable<'a>,
     links: &'s [Option<Destination>],
     /// Rows known to be something else.
     excluded: &'s [bool],
@@ -109,7 +109,7 @@ struct TocReader<'s, 'a> {
 
 impl<'a> TocReader<'_, 'a> {
     fn toc_line(&self, at: usize) -> Option<TocLine<'a>> {
-        let row = &self.sheet.rows[at];
+        let row = &self.lines.rows[at];
         if self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..") {
             return None;
         }
@@ -135,14 +135,14 @@ impl<'a> TocReader<'_, 'a> {
     // required depends on what is known already: least on a page that continues a table, most on one without a heading.
     fn last_label_on(&self, page: usize, before: Option<u32>) -> Option<u32> {
         let pieces: Vec<TocLine<'_>> = self
-            .sheet
+            .lines
             .rows_on(page)
             .filter_map(|at| self.toc_line(at))
             .collect();
         let titled = pieces
             .iter()
             .take(12)
-            .position(|p| titles::is_toc_title(&self.sheet.rows[p.at].key))
+            .position(|p| titles::is_toc_title(&self.lines.rows[p.at].key))
             .filter(|_| before.is_none());
         let body = &pieces[titled.map_or(0, |at| at + 1)..];
         let entries = body
@@ -163,11 +163,11 @@ impl<'a> TocReader<'_, 'a> {
         let dense = entries * 10 >= body.len() * 4;
         let prose = body
             .iter()
-            .filter(|p| self.sheet.rows[p.at].prose && !p.leaders && p.target.is_none())
+            .filter(|p| self.lines.rows[p.at].prose && !p.leaders && p.target.is_none())
             .count();
         let tabular = body
             .iter()
-            .filter(|p| self.sheet.rows[p.at].cells >= 4)
+            .filter(|p| self.lines.rows[p.at].cells >= 4)
             .count()
             * 5
             > body.len().max(1);
@@ -197,12 +197,12 @@ impl<'a> TocReader<'_, 'a> {
     }
 
     fn read_toc(&self, first: usize, last: usize) -> Option<TableOfContents> {
-        let rows = self.sheet.rows_on(first).start..self.sheet.rows_on(last).end;
+        let rows = self.lines.rows_on(first).start..self.lines.rows_on(last).end;
         let title = rows
             .clone()
-            .filter(|at| !self.excluded[*at] && !self.sheet.rows[*at].running)
+            .filter(|at| !self.excluded[*at] && !self.lines.rows[*at].running)
             .take(14)
-            .find(|at| titles::is_toc_title(&self.sheet.rows[*at].key));
+            .find(|at| titles::is_toc_title(&self.lines.rows[*at].key));
         let start = title.map_or(rows.start, |at| at + 1);
         let mut pieces: Vec<TocLine<'_>> = (start..rows.end)
             .filter_map(|at| self.toc_line(at))
@@ -217,7 +217,7 @@ impl<'a> TocReader<'_, 'a> {
         // Numbers of several entries on one line: the contents have columns, and their titles are joined across them.
         let numbers = pieces
             .iter()
-            .filter(|p| is_row_of_labels(self.sheet.rows[p.at].text));
+            .filter(|p| is_row_of_labels(self.lines.rows[p.at].text));
         if numbers.count() >= 2 {
             return None;
         }
@@ -235,7 +235,7 @@ impl<'a> TocReader<'_, 'a> {
         let mut edges: Vec<f32> = pieces
             .iter()
             .filter(|p| p.label.is_some())
-            .map(|p| self.sheet.rows[p.at].x1)
+            .map(|p| self.lines.rows[p.at].x1)
             .collect();
         edges.sort_by(f32::total_cmp);
         let Some(edge) = edges.get(edges.len() / 2).copied() else {
@@ -245,9 +245,9 @@ impl<'a> TocReader<'_, 'a> {
             .iter_mut()
             .filter(|p| p.label.is_some() && !p.leaders)
         {
-            if (self.sheet.rows[piece.at].x1 - edge).abs() > 30.0 {
+            if (self.lines.rows[piece.at].x1 - edge).abs() > 30.0 {
                 piece.label = None;
-                piece.title = self.sheet.rows[piece.at].text;
+                piece.title = self.lines.rows[piece.at].text;
             }
         }
     }
@@ -258,7 +258,7 @@ impl<'a> TocReader<'_, 'a> {
         let mut entries: Vec<ContentsRow> = Vec::new();
         let mut listing = false;
         for piece in pieces {
-            let row = &self.sheet.rows[piece.at];
+            let row = &self.lines.rows[piece.at];
             let key = titles::normalize_key(piece.title);
             if titles::is_toc_title(&key)
                 || (CONTENTS_COLUMNS.contains(key.as_str()) && piece.target.is_none())
@@ -301,7 +301,7 @@ impl<'a> TocReader<'_, 'a> {
     fn wrap_edge(&self, pieces: &[TocLine<'_>]) -> f32 {
         let listed = pieces
             .iter()
-            .map(|piece| self.sheet.rows[piece.at].x1)
+            .map(|piece| self.lines.rows[piece.at].x1)
             .fold(0.0, f32::max);
         if pieces
             .iter()
@@ -310,7 +310,7 @@ impl<'a> TocReader<'_, 'a> {
             return 0.62 * listed;
         }
         let prose = self
-            .sheet
+            .lines
             .rows
             .iter()
             .filter(|row| row.prose && row.cells == 1)
@@ -322,8 +322,8 @@ impl<'a> TocReader<'_, 'a> {
     // wrap edge, the row starts in lower case, or the entry is a number alone. Two links or a number of its own make the
     // row a new entry.
     fn continues_row(&self, last: &ContentsRow, piece: &TocLine<'_>, full: f32) -> bool {
-        let above = &self.sheet.rows[last.rows.1];
-        let row = &self.sheet.rows[piece.at];
+        let above = &self.lines.rows[last.rows.1];
+        let row = &self.lines.rows[piece.at];
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
         let number_alone = parse_heading(&last.title).is_some_and(|head| head.rest.is_empty())
@@ -511,11 +511,11 @@ mod tests {
 
     fn titles_of(doc: &Doc) -> Vec<(String, Option<u32>)> {
         let source = doc.source();
-        let sheet = LineTable::new(doc.pages(&source));
-        let rows = sheet.rows.len();
+        let lines = LineTable::new(doc.pages(&source));
+        let rows = lines.rows.len();
         let contents = find_toc(
-            &sheet,
-            0..sheet.pages(),
+            &lines,
+            0..lines.pages(),
             20,
             &vec![None; rows],
             &vec![false; rows],

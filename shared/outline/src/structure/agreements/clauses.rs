@@ -24,7 +24,7 @@ pub(in crate::structure) struct AgreementClause {
 // Agreements cite their own sections all the time, often at the start of a line. The numbering tells the difference: a
 // heading continues the count, a citation almost never does.
 pub(in crate::structure) fn find_clauses(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     excluded: &[bool],
 ) -> Vec<AgreementClause> {
@@ -35,18 +35,18 @@ pub(in crate::structure) fn find_clauses(
         if at < skip {
             continue;
         }
-        if is_listed(sheet, at) {
+        if is_listed(lines, at) {
             continue;
         }
-        let row = &sheet.rows[at];
-        let clause = if is_annex(sheet, at) {
+        let row = &lines.rows[at];
+        let clause = if is_annex(lines, at) {
             count = ClauseCounter::default();
-            Some(read_annex(sheet, at, rows.end))
+            Some(read_annex(lines, at, rows.end))
         } else {
             clause_number(row)
                 .or_else(|| plain_number(row).filter(|number| is_titled(row, number)))
                 .filter(|number| count.accept(row, number))
-                .map(|number| read_clause(sheet, at, rows.end, &number))
+                .map(|number| read_clause(lines, at, rows.end, &number))
         };
         if let Some(clause) = clause {
             skip = clause.rows.1 + 1;
@@ -57,14 +57,14 @@ pub(in crate::structure) fn find_clauses(
     if clauses.iter().filter(|clause| clause.depth > 0).count() >= 3 {
         clauses
     } else {
-        find_plain_clauses(sheet, rows, excluded)
+        find_plain_clauses(lines, rows, excluded)
     }
 }
 
 /// The clauses `1. Term`, `2. Fees` of an agreement without ARTICLEs and Sections.
 // Lists inside a clause begin again at 1 and are indented. Clauses that are numbered without titles are paragraphs.
 fn find_plain_clauses(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     rows: Range<usize>,
     excluded: &[bool],
 ) -> Vec<AgreementClause> {
@@ -72,7 +72,7 @@ fn find_plain_clauses(
     let mut titled = 0;
     let mut last: Option<(u32, f32)> = None;
     for at in rows.clone().filter(|at| !excluded[*at]) {
-        let row = &sheet.rows[at];
+        let row = &lines.rows[at];
         let Some(number) = plain_number(row) else {
             continue;
         };
@@ -86,7 +86,7 @@ fn find_plain_clauses(
             continue;
         }
         last = Some((number.value, last.map_or(row.x0, |(_, x0)| x0)));
-        let clause = read_clause(sheet, at, rows.end, &number);
+        let clause = read_clause(lines, at, rows.end, &number);
         titled += usize::from(is_titled(row, &number));
         clauses.push(clause);
     }
@@ -170,8 +170,8 @@ impl ClauseCounter {
 }
 
 /// `EXHIBIT A`, `SCHEDULE 1.01`, `ANNEX I` at the top of a page.
-fn is_annex(sheet: &LineTable<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
+fn is_annex(lines: &LineTable<'_>, at: usize) -> bool {
+    let row = &lines.rows[at];
     if row.running || row.words > 12 || row.prose || row.table {
         return false;
     }
@@ -188,20 +188,20 @@ fn is_annex(sheet: &LineTable<'_>, at: usize) -> bool {
     let titled = number.rest.is_empty()
         || starts_title(number.rest.trim_start_matches(['(', '[']))
         || row.caps;
-    stands_out && titled && !row.text.ends_with('.') && sheet.starts_page(at)
+    stands_out && titled && !row.text.ends_with('.') && lines.starts_page(at)
 }
 
-fn read_annex(sheet: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
-    let row = &sheet.rows[at];
+fn read_annex(lines: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
+    let row = &lines.rows[at];
     let rest = numbering::after_number(row.text);
     let title = if rest.is_some() {
         None
     } else {
-        title_below(sheet, at, end)
+        title_below(lines, at, end)
     };
     let text = title.map_or_else(
         || row.text.to_string(),
-        |below| format!("{} {}", row.text, sheet.rows[below].text),
+        |below| format!("{} {}", row.text, lines.rows[below].text),
     );
     AgreementClause {
         rows: (at, title.unwrap_or(at)),
@@ -211,9 +211,9 @@ fn read_annex(sheet: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
 }
 
 /// The row below a number alone on its line, if it is the title.
-fn title_below(sheet: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
-    let row = &sheet.rows[at];
-    let next = sheet.rows.get(at + 1)?;
+fn title_below(lines: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
+    let row = &lines.rows[at];
+    let next = lines.rows.get(at + 1)?;
     let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
     let title =
         next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
@@ -224,22 +224,22 @@ fn title_below(sheet: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
 
 /// The heading of a section; a run-in title ends at its full stop.
 fn read_clause(
-    sheet: &LineTable<'_>,
+    lines: &LineTable<'_>,
     at: usize,
     end: usize,
     number: &TitleNumber<'_>,
 ) -> AgreementClause {
-    let row = &sheet.rows[at];
+    let row = &lines.rows[at];
     let depth = if number.class == NumberClass::Article {
         1
     } else {
         2
     };
     if number.rest.is_empty() {
-        let below = title_below(sheet, at, end);
+        let below = title_below(lines, at, end);
         let text = below.map_or_else(
             || row.text.to_string(),
-            |below| format!("{} {}", row.text, sheet.rows[below].text),
+            |below| format!("{} {}", row.text, lines.rows[below].text),
         );
         return AgreementClause {
             rows: (at, below.unwrap_or(at)),

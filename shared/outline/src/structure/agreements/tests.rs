@@ -40,9 +40,9 @@ fn bundle() -> Doc {
 
 fn clauses_of(doc: &Doc) -> Vec<String> {
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    let none = vec![false; sheet.rows.len()];
-    find_clauses(&sheet, 0..sheet.rows.len(), &none)
+    let lines = LineTable::new(doc.pages(&source));
+    let none = vec![false; lines.rows.len()];
+    find_clauses(&lines, 0..lines.rows.len(), &none)
         .into_iter()
         .map(|clause| format!("{} {}", clause.depth, clause.title))
         .collect()
@@ -52,10 +52,10 @@ fn clauses_of(doc: &Doc) -> Vec<String> {
 fn agreement_starts_where_numbering_restarts() {
     let doc = bundle();
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    let pages: Vec<u32> = agreement_titles(&sheet, 0..sheet.rows.len())
+    let lines = LineTable::new(doc.pages(&source));
+    let pages: Vec<u32> = agreement_titles(&lines, 0..lines.rows.len())
         .iter()
-        .map(|at| sheet.rows[*at].page)
+        .map(|at| lines.rows[*at].page)
         .collect();
     assert_eq!(pages, [0, 1]);
 }
@@ -64,11 +64,11 @@ fn agreement_starts_where_numbering_restarts() {
 fn mentions_do_not_continue_numbering() {
     let doc = bundle();
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    let none = vec![false; sheet.rows.len()];
+    let lines = LineTable::new(doc.pages(&source));
+    let none = vec![false; lines.rows.len()];
     let read = |from: usize, to: usize| -> Vec<String> {
-        let rows = sheet.rows_on(from).start..sheet.rows_on(to).end;
-        find_clauses(&sheet, rows, &none)
+        let rows = lines.rows_on(from).start..lines.rows_on(to).end;
+        find_clauses(&lines, rows, &none)
             .into_iter()
             .map(|clause| format!("{} {}", clause.depth, clause.title))
             .collect()
@@ -109,9 +109,9 @@ fn sections_of_an_indenture_count_by_hundreds() {
         doc.prose(0, 10.0, 2);
     }
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    let none = vec![false; sheet.rows.len()];
-    let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+    let lines = LineTable::new(doc.pages(&source));
+    let none = vec![false; lines.rows.len()];
+    let clauses = find_clauses(&lines, 0..lines.rows.len(), &none);
     let titles: Vec<&str> = clauses.iter().map(|clause| clause.title.as_str()).collect();
     assert_eq!(
         titles,
@@ -181,13 +181,13 @@ fn contents_with_two_page_numbers_are_no_clauses() {
         ]
     );
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    let none = vec![false; sheet.rows.len()];
-    let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+    let lines = LineTable::new(doc.pages(&source));
+    let none = vec![false; lines.rows.len()];
+    let clauses = find_clauses(&lines, 0..lines.rows.len(), &none);
     assert!(
         clauses
             .iter()
-            .all(|clause| sheet.rows[clause.rows.0].page == 1)
+            .all(|clause| lines.rows[clause.rows.0].page == 1)
     );
 }
 
@@ -302,10 +302,10 @@ fn plain_numbers_of_a_contract_are_clauses() {
         doc.prose(at / 3, 10.0, 2);
     }
     let source = doc.source();
-    let sheet = LineTable::new(doc.pages(&source));
-    assert_eq!(agreement_titles(&sheet, 0..sheet.rows.len()), [0]);
-    let none = vec![false; sheet.rows.len()];
-    let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+    let lines = LineTable::new(doc.pages(&source));
+    assert_eq!(agreement_titles(&lines, 0..lines.rows.len()), [0]);
+    let none = vec![false; lines.rows.len()];
+    let clauses = find_clauses(&lines, 0..lines.rows.len(), &none);
     let titles: Vec<String> = clauses.into_iter().map(|clause| clause.title).collect();
     let wanted = names
         .iter()

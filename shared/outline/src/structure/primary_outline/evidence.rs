@@ -27,8 +27,8 @@ impl OutlineBuilder<'_, '_> {
         let SourceBody::Pages(pages) = &source.body else {
             return None;
         };
-        let index = cross_index::find_cross_index(self.sheet, pages, self.labels)?;
-        let mut excluded = vec![false; self.sheet.rows.len()];
+        let index = cross_index::find_cross_index(self.lines, pages, self.labels)?;
+        let mut excluded = vec![false; self.lines.rows.len()];
         excluded[index.rows.0..=index.rows.1].fill(true);
         let items = index
             .entries
@@ -40,7 +40,7 @@ impl OutlineBuilder<'_, '_> {
         // an integrated report may have the titles of Items, without their numbers.
         let located_items = form.map_or(0, |form| {
             let hints = vec![None; form.items().len()];
-            let located = item_headings::find_items(self.sheet, main, form, &hints, &excluded);
+            let located = item_headings::find_items(self.lines, main, form, &hints, &excluded);
             located
                 .iter()
                 .filter(|located| form.items()[located.key].tag.is_some())
@@ -54,10 +54,10 @@ impl OutlineBuilder<'_, '_> {
         if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(|at: &usize| {
             form.is_some_and(|form| {
                 form.cover_words()
-                    .contains(&self.sheet.rows[*at].key.as_str())
+                    .contains(&self.lines.rows[*at].key.as_str())
             })
         }) {
-            excluded[self.sheet.rows_on(self.sheet.rows[cover].page as usize)].fill(true);
+            excluded[self.lines.rows_on(self.lines.rows[cover].page as usize)].fill(true);
         }
         self.outline.excluded = excluded;
         Some(index)
@@ -76,16 +76,16 @@ impl OutlineBuilder<'_, '_> {
         let look_at = self.settings.toc_check_pages as usize;
         let range = pages.start as usize..pages.end as usize;
         let mut toc = toc::find_toc(
-            self.sheet,
+            self.lines,
             range.clone(),
             look_at,
             &self.links,
             &self.outline.excluded,
         );
         if let Some(first) = toc.as_ref().filter(|first| first.is_bare()) {
-            let from = self.sheet.rows[first.rows.1].page as usize + 1;
+            let from = self.lines.rows[first.rows.1].page as usize + 1;
             let second = toc::find_toc(
-                self.sheet,
+                self.lines,
                 from..range.end,
                 look_at,
                 &self.links,
@@ -103,7 +103,7 @@ impl OutlineBuilder<'_, '_> {
         };
         // The contents of a filing may list pages of its exhibits; those of an exhibit never leave it.
         let listed = if document.is_main() {
-            pages.start..self.sheet.pages() as u32
+            pages.start..self.lines.pages() as u32
         } else {
             pages
         };
@@ -112,7 +112,7 @@ impl OutlineBuilder<'_, '_> {
         let before = self.outline.excluded[rows.clone()].to_vec();
         self.outline.excluded[rows.clone()].fill(true);
         let mut hits = locate::locate_titles(
-            self.sheet,
+            self.lines,
             document.rows.clone(),
             &self.outline.excluded,
             &candidates,
@@ -158,12 +158,12 @@ impl OutlineBuilder<'_, '_> {
             .iter()
             .rposition(Option::is_some)
             .map_or(0, |at| at + 1);
-        let behind = document.rows.end..self.sheet.rows.len();
+        let behind = document.rows.end..self.lines.rows.len();
         if !document.is_main() || candidates.len() - first < 3 || behind.is_empty() {
             return;
         }
         let hits_behind = locate::locate_titles(
-            self.sheet,
+            self.lines,
             behind,
             &self.outline.excluded,
             &candidates[first..],
@@ -181,8 +181,8 @@ impl OutlineBuilder<'_, '_> {
     ) -> LocatedCandidates {
         let candidates = candidates::candidates_from_outline(&source.outline, form);
         let hits = locate::locate_titles(
-            self.sheet,
-            0..self.sheet.rows.len(),
+            self.lines,
+            0..self.lines.rows.len(),
             &self.outline.excluded,
             &candidates,
         );
@@ -213,18 +213,18 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn pages_of(&self, rows: &Range<usize>) -> Range<u32> {
-        let first = self.sheet.rows.get(rows.start).map_or(0, |row| row.page);
+        let first = self.lines.rows.get(rows.start).map_or(0, |row| row.page);
         let last = rows
             .end
             .checked_sub(1)
-            .and_then(|at| self.sheet.rows.get(at))
+            .and_then(|at| self.lines.rows.get(at))
             .map_or(0, |row| row.page);
         first..last + 1
     }
 
     fn page_span(&self, rows: (usize, usize)) -> Option<PageSpan> {
-        let first = self.sheet.rows.get(rows.0)?.page as usize;
-        let last = self.sheet.rows.get(rows.1)?.page as usize;
+        let first = self.lines.rows.get(rows.0)?.page as usize;
+        let last = self.lines.rows.get(rows.1)?.page as usize;
         Some(PageSpan::between(
             PageNo::from_index(first),
             PageNo::from_index(last),

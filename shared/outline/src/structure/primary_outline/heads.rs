@@ -17,7 +17,7 @@ impl OutlineBuilder<'_, '_> {
     // Evidence overlaps: one section is announced by bookmark, contents and grammar. The first head stays, later ones only
     // add what it lacks; an unconfirmed place is replaced by a confirmed one.
     pub(super) fn push(&mut self, head: OutlineHead) {
-        let page = self.sheet.rows[head.rows.0].page;
+        let page = self.lines.rows[head.rows.0].page;
         let prepared = TitleKeys::new(&head.title);
         let near = self
             .by_page
@@ -62,7 +62,7 @@ impl OutlineBuilder<'_, '_> {
     }
 
     pub(super) fn insert(&mut self, head: OutlineHead) {
-        let page = self.sheet.rows[head.rows.0].page;
+        let page = self.lines.rows[head.rows.0].page;
         self.by_page
             .entry(page)
             .or_default()

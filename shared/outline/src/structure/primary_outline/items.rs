@@ -29,14 +29,14 @@ impl OutlineBuilder<'_, '_> {
     ) {
         let hints = item_hints(form, table, bookmarks);
         let mut items = item_headings::find_items(
-            self.sheet,
+            self.lines,
             document.rows.clone(),
             form,
             &hints,
             &self.outline.excluded,
         );
         // The chain can settle in a list of Items that was not recognized as contents.
-        if is_item_index(self.sheet, &items) {
+        if is_item_index(self.lines, &items) {
             items.clear();
         }
         // First what can be read on its page, then what was only announced: the second step relies on the neighbors that
@@ -111,10 +111,10 @@ impl OutlineBuilder<'_, '_> {
             let title = TitleKeys::new(&hint.title);
             let near = [page, page + 1].into_iter().chain(page.checked_sub(1));
             let rows = near
-                .flat_map(|page| self.sheet.rows_on(page as usize))
+                .flat_map(|page| self.lines.rows_on(page as usize))
                 .filter(|at| document.rows.contains(at));
             let hit = rows.into_iter().find(|at| {
-                let row = &self.sheet.rows[*at];
+                let row = &self.lines.rows[*at];
                 let own = TitleKeys {
                     full: row.key.clone(),
                     core: TitleKeys::new(row.text).core,
@@ -161,12 +161,12 @@ impl OutlineBuilder<'_, '_> {
                 .iter()
                 .filter_map(hinted_page)
                 .any(|earlier| earlier > page);
-            let fits = before.is_none_or(|item| item_page(self.sheet, item) <= page || apart)
-                && after.is_none_or(|item| item_page(self.sheet, item) >= page || apart);
-            let on = self.sheet.rows_on(page as usize);
+            let fits = before.is_none_or(|item| item_page(self.lines, item) <= page || apart)
+                && after.is_none_or(|item| item_page(self.lines, item) >= page || apart);
+            let on = self.lines.rows_on(page as usize);
             let row = on
                 .clone()
-                .find(|at| !self.sheet.rows[*at].running && document.rows.contains(at));
+                .find(|at| !self.lines.rows[*at].running && document.rows.contains(at));
             let behind = before.map_or(0, |item| item.rows.1 + 1);
             let row = row.map(|row| {
                 if on.contains(&behind) {
@@ -216,7 +216,7 @@ impl OutlineBuilder<'_, '_> {
             .find(|item| form.items()[item.key].tag.is_some())
             .map_or(document.rows.start, |item| item.rows.0);
         for at in document.rows.start..first {
-            let row = &self.sheet.rows[at];
+            let row = &self.lines.rows[at];
             let stands_out = row.bold || row.caps || row.centered;
             let is_title = stands_out && !row.prose && !row.table && !row.running;
             let names_caution =
@@ -224,20 +224,20 @@ impl OutlineBuilder<'_, '_> {
             if !is_title || !names_caution || row.words > TITLE_WORDS {
                 continue;
             }
-            let wraps = self.sheet.next_on_page(at).is_some_and(|next| {
+            let wraps = self.lines.next_on_page(at).is_some_and(|next| {
                 LineTable::same_style(row, next) && row.caps == next.caps && !next.prose
             });
             let last = at + usize::from(wraps);
             let is_text = |next: &LineFeatures<'_>| next.words >= TEXT_WORDS && next.cells == 1;
             // Above a row of contents it is one, too.
             if self
-                .sheet
+                .lines
                 .next_on_page(last)
                 .is_none_or(|next| !is_text(next))
             {
                 continue;
             }
-            let rows = &self.sheet.rows[at..=last];
+            let rows = &self.lines.rows[at..=last];
             let title: Vec<&str> = rows.iter().map(|row| row.text).collect();
             let head = self.new_head((at, last), &title.join(" "), EvidenceSource::Grammar);
             self.push(OutlineHead {
@@ -258,14 +258,14 @@ impl OutlineBuilder<'_, '_> {
             return;
         };
         let heading = (last.rows.1 + 1..next.rows.0).find(|at| {
-            let row = &self.sheet.rows[*at];
-            let emphasized = self.sheet.is_emphasized(row.emphasis);
+            let row = &self.lines.rows[*at];
+            let emphasized = self.lines.is_emphasized(row.emphasis);
             let stands_out = row.bold || row.caps || row.centered || emphasized;
             let is_title = stands_out && !row.prose && !row.table && !row.running;
             is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
         });
         if let Some(at) = heading {
-            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Grammar);
+            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Grammar);
             self.push(OutlineHead {
                 rank: 2 * RANK_STEP,
                 ..head
@@ -278,7 +278,7 @@ impl OutlineBuilder<'_, '_> {
     fn add_regulation_ab_items(&mut self, document: &BoundDocument, items: &[LocatedItem]) {
         let first = items.first().map_or(document.rows.end, |item| item.rows.0);
         for at in first..document.rows.end {
-            let row = &self.sheet.rows[at];
+            let row = &self.lines.rows[at];
             let is_title = !row.prose && !row.running && !self.outline.excluded[at];
             let Some(number) = item_grammar::regulation_ab_number(row.text).filter(|_| is_title)
             else {
@@ -297,9 +297,9 @@ impl OutlineBuilder<'_, '_> {
     /// Adds signatures and the index of exhibits behind the last Item.
     fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
         for at in last + 1..document.rows.end {
-            let row = &self.sheet.rows[at];
+            let row = &self.lines.rows[at];
             let stands_out =
-                row.bold || row.caps || row.centered || row.size > self.sheet.body + 0.8;
+                row.bold || row.caps || row.centered || row.size > self.lines.body + 0.8;
             if candidates::is_closing(&row.key)
                 && stands_out
                 && !row.running
@@ -322,8 +322,8 @@ fn has_key(items: &[LocatedItem], key: usize) -> bool {
         .any(|item| (item.key..=item.last_key).contains(&key))
 }
 
-fn item_page(sheet: &LineTable<'_>, item: &LocatedItem) -> u32 {
-    sheet.rows[item.rows.0].page
+fn item_page(lines: &LineTable<'_>, item: &LocatedItem) -> u32 {
+    lines.rows[item.rows.0].page
 }
 
 fn hinted_page(hint: &Option<ItemHint>) -> Option<u32> {
@@ -361,15 +361,15 @@ fn item_hints(
 
 // The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items stand on two
 // neighboring pages of twenty or more, they are rows of a list.
-fn is_item_index(sheet: &LineTable<'_>, items: &[LocatedItem]) -> bool {
-    if items.len() < 8 || sheet.pages() < 20 {
+fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
+    if items.len() < 8 || lines.pages() < 20 {
         return false;
     }
     items.iter().any(|item| {
-        let page = item_page(sheet, item);
+        let page = item_page(lines, item);
         let near = items
             .iter()
-            .filter(|other| (page..page + 2).contains(&item_page(sheet, other)))
+            .filter(|other| (page..page + 2).contains(&item_page(lines, other)))
             .count();
         near * 10 > items.len() * 8
     })
