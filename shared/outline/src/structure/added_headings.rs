@@ -16,8 +16,8 @@ use super::line_features::{LineFeatures, LineTable};
 use super::locate;
 use super::numbering;
 use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
+use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
-use super::skeleton::Skeleton;
 use super::titles::{self, TitleKeys};
 
 // More headings on one page are entries of a list.
@@ -74,7 +74,7 @@ struct LocatedHeading {
     level: u16,
 }
 
-impl Skeleton<'_> {
+impl RuleOutline<'_> {
     /// Adds headings, unless most of them are not on their pages.
     pub fn add_headings(&mut self, named: &[NamedHeading]) -> AddedHeadings {
         let mut per_page: BTreeMap<PageNo, usize> = BTreeMap::new();
@@ -434,9 +434,9 @@ mod tests {
     fn add(doc: &Doc, headings: &[NamedHeading]) -> (Draft, AddedHeadings) {
         let source = doc.source();
         let settings = StructureSettings::default();
-        let mut skeleton = Skeleton::new(&source, doc.pages(&source), &settings);
-        let counts = skeleton.add_headings(headings);
-        (skeleton.draft().unwrap(), counts)
+        let mut rules = RuleOutline::new(&source, doc.pages(&source), &settings);
+        let counts = rules.add_headings(headings);
+        (rules.draft().unwrap(), counts)
     }
 
     fn sections(draft: &Draft) -> Vec<(u32, u16, &str)> {

@@ -45,8 +45,8 @@ mod primary_outline;
 #[cfg(test)]
 mod property_tests;
 mod reading_windows;
+mod rule_outline;
 mod section_candidate;
-mod skeleton;
 mod statements;
 mod submission_outline;
 mod text_blocks;
@@ -60,8 +60,8 @@ mod windows;
 pub use added_headings::{AddedHeadings, NamedHeading};
 pub use cross_index::{IndexNote, IndexRow};
 pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
+pub use rule_outline::RuleOutline;
 use serde::{Deserialize, Serialize};
-pub use skeleton::Skeleton;
 use stemma_document::{
     Gap, Method, OutlineError, Page, PageLabel, Source, SourceBody, VerifiedOutline,
 };

@@ -14,8 +14,8 @@ use super::outline_head::OutlineHead;
 use super::oversized_sections::RowTokens;
 use super::page_labels::PageLabels;
 use super::primary_outline;
+use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
-use super::skeleton::Skeleton;
 use super::statements::names_report;
 use super::text_blocks::BlockStarts;
 use super::titles::{self, TitleKeys};
@@ -30,10 +30,10 @@ pub(super) fn outline(
     pages: &[Page],
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
-    Skeleton::new(source, pages, settings).draft()
+    RuleOutline::new(source, pages, settings).draft()
 }
 
-impl<'a> Skeleton<'a> {
+impl<'a> RuleOutline<'a> {
     // The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are
     // taken. Splitting uses the headings that the budget left out.
     pub fn new(source: &Source, pages: &'a [Page], settings: &'a StructureSettings) -> Self {

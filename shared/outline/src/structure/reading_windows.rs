@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageNo, PageSpan};
 
-use super::skeleton::Skeleton;
+use super::rule_outline::RuleOutline;
 use super::{levels, titles, windows};
 
 // A smaller window is not cut off at a top section: each call repeats the instructions.
@@ -62,7 +62,7 @@ impl ReadingWindow {
     }
 }
 
-impl Skeleton<'_> {
+impl RuleOutline<'_> {
     /// Windows over the pages that hold text (of those in `places`, if given), of at most `max_tokens` each (or one page)
     /// and `budget` tokens in all.
     // A window ends where a top section begins at the top of a page, so that few windows hold the end of one part and the
@@ -208,8 +208,8 @@ mod tests {
     ) -> Vec<ReadingWindow> {
         let source = doc.source();
         let settings = StructureSettings::default();
-        let skeleton = Skeleton::new(&source, doc.pages(&source), &settings);
-        skeleton.reading_windows(places, most, budget)
+        let rules = RuleOutline::new(&source, doc.pages(&source), &settings);
+        rules.reading_windows(places, most, budget)
     }
 
     #[test]

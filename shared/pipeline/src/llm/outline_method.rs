@@ -9,7 +9,7 @@ use stemma_document::{
     Digest, Gap, ModelAnswers, OutlineError, Page, SectionTree, Source, SourceBody,
 };
 use stemma_outline::structure::{
-    self, AddedHeadings, Draft, NamedHeading, ReadingWindow, Skeleton,
+    self, AddedHeadings, Draft, NamedHeading, ReadingWindow, RuleOutline,
 };
 use stemma_outline::{doubt, enrich};
 
@@ -39,9 +39,9 @@ pub(crate) fn plan_windows(
     let mut planned = BTreeSet::new();
     let mut windows = Vec::new();
     structure::visit_documents(source, pages, |document, pages, first| {
-        let skeleton = Skeleton::new(document, pages, &settings.outline);
+        let rules = RuleOutline::new(document, pages, &settings.outline);
         // Prompts have no pages of the source, so that the digests are those of the document alone.
-        let own = windows_of(&skeleton, document, pages, settings)?.into_iter();
+        let own = windows_of(&rules, document, pages, settings)?.into_iter();
         let own = own.filter(|(digest, _)| planned.insert(*digest));
         windows.extend(own.map(|(digest, window)| (digest, window.shifted(first))));
         Ok(())
@@ -73,10 +73,10 @@ pub(crate) fn outline_with_replies(
         answers.output_tokens += u64::from(reply.usage.output_tokens);
     }
     let draft = structure::outline_documents(source, pages, |document, pages| {
-        let mut skeleton = Skeleton::new(document, pages, &settings.outline);
+        let mut rules = RuleOutline::new(document, pages, &settings.outline);
         let mut named = Vec::new();
         let mut gaps = Vec::new();
-        for (digest, window) in windows_of(&skeleton, document, pages, settings)? {
+        for (digest, window) in windows_of(&rules, document, pages, settings)? {
             match by_digest.get(&digest) {
                 Some(Ok(reply)) => named.extend(named_headings(&window, reply)),
                 Some(Err(code)) => gaps.push(Gap {
@@ -87,13 +87,13 @@ pub(crate) fn outline_with_replies(
                 None => {}
             }
         }
-        let counts = skeleton.add_headings(&named);
+        let counts = rules.add_headings(&named);
         gaps.extend(distrust_gap(counts));
         let count = |titles: usize| u32::try_from(titles).unwrap_or(u32::MAX);
         answers.titles_named += count(counts.named);
         answers.titles_located += count(counts.located);
         answers.titles_added += count(counts.added);
-        let mut draft = skeleton.draft()?;
+        let mut draft = rules.draft()?;
         draft.gaps.extend(gaps);
         Ok(draft)
     })?;
@@ -102,7 +102,7 @@ pub(crate) fn outline_with_replies(
 
 // The windows of a document with the digests of their prompts.
 fn windows_of(
-    skeleton: &Skeleton<'_>,
+    rules: &RuleOutline<'_>,
     source: &Source,
     pages: &[Page],
     settings: &RunSettings,
@@ -115,13 +115,13 @@ fn windows_of(
     let max_tokens = settings.outline.window_tokens.min(room);
     let windows = match settings.structure {
         StructureMode::Layout => Vec::new(),
-        StructureMode::Llm => skeleton.reading_windows(None, max_tokens, NO_LIMIT),
+        StructureMode::Llm => rules.reading_windows(None, max_tokens, NO_LIMIT),
         StructureMode::Auto => {
-            let draft = skeleton.draft()?;
+            let draft = rules.draft()?;
             let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
             let tree = enrich::measure_tree(tree, source);
             let places = doubt::places_without_headings(&tree);
-            skeleton.reading_windows(Some(&places), max_tokens, MAX_AUTO_TOKENS)
+            rules.reading_windows(Some(&places), max_tokens, MAX_AUTO_TOKENS)
         }
     };
     Ok(windows

@@ -14,7 +14,7 @@ use super::primary_outline::PrimaryOutline;
 
 /// The sections that the rules find in a document with pages. A model may add headings to them before they become a draft
 /// (see [`reading_windows`](Self::reading_windows) and [`add_headings`](Self::add_headings)).
-pub struct Skeleton<'a> {
+pub struct RuleOutline<'a> {
     pub(super) pages: &'a [Page],
     pub(super) settings: &'a StructureSettings,
     pub(super) lines: LineTable<'a>,
