@@ -19,6 +19,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
 use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
+use super::weights::SAME_SIZE;
 
 // More headings on one page are entries of a list.
 const MAX_PER_PAGE: usize = 40;
@@ -163,11 +164,10 @@ impl RuleOutline<'_> {
     fn accept(&self, heading: &NamedHeading, rows: (usize, usize)) -> Option<LocatedHeading> {
         let lines = &self.lines;
         let row = &lines.rows[rows.0];
-        if self.false_headings.contains(&rows.0) || self.repeats_known_title(rows) {
+        if self.is_false_heading(rows.0) || self.repeats_known_title(rows) {
             return None;
         }
-        if let Ok(at) = self.seen.binary_search_by_key(&rows.0, |seen| seen.rows.0) {
-            let seen = &self.seen[at];
+        if let Some(seen) = self.heading_at(rows.0) {
             // The budget left it out. Above a table it is a caption, unless sections beside it look like it.
             if stands_above_table(lines, seen.rows.1)
                 && !self
@@ -236,11 +236,8 @@ impl RuleOutline<'_> {
         let before = before.iter().rev().take_while(move |head| !announced(head));
         let behind = behind.iter().take_while(move |head| !announced(head));
         before.chain(behind).filter_map(|head| {
-            let at = self
-                .seen
-                .binary_search_by_key(&head.rows.0, |seen| seen.rows.0);
             let page = self.lines.rows[head.rows.0].page;
-            Some((page, self.seen[at.ok()?].style))
+            Some((page, self.heading_at(head.rows.0)?.style))
         })
     }
 
@@ -260,9 +257,9 @@ impl RuleOutline<'_> {
             .map(|head| head.rows.0)
             .collect();
         let looks: Vec<(usize, HeadingStyle, u32)> = self
-            .seen
+            .candidates
             .iter()
-            .filter(|seen| !leaves.contains(&seen.rows.0))
+            .filter(|seen| seen.is_heading() && !leaves.contains(&seen.rows.0))
             .map(|seen| (seen.rows.0, seen.style, seen.rank))
             .collect();
         let above = |rows: Vec<usize>| {
@@ -274,8 +271,8 @@ impl RuleOutline<'_> {
         styles.extend(
             found
                 .iter()
-                .filter(|one| !one.is_plain)
-                .map(|one| one.style),
+                .filter(|heading| !heading.is_plain)
+                .map(|heading| heading.style),
         );
         styles.sort();
         styles.dedup();
@@ -374,7 +371,7 @@ fn stands_above_table(lines: &LineTable<'_>, last: usize) -> bool {
 }
 
 fn is_set_like_text(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
-    (row.size - lines.body).abs() < 0.6
+    (row.size - lines.body).abs() < SAME_SIZE
         && row.bold == lines.body_bold
         && row.emphasis == lines.body_emphasis
         && !row.caps
@@ -393,8 +390,8 @@ fn printed_title(lines: &LineTable<'_>, rows: (usize, usize), title: String) -> 
     if whole { printed } else { title }
 }
 
-fn titles_alike(one: &str, other: &str) -> f32 {
-    titles::title_similarity(&TitleKeys::new(one), &TitleKeys::new(other))
+fn titles_alike(left: &str, right: &str) -> f32 {
+    titles::title_similarity(&TitleKeys::new(left), &TitleKeys::new(right))
 }
 
 // Number and title on one line, without control characters, at most 400 bytes; `None` if there are no letters.

@@ -99,7 +99,7 @@ fn entry_rank<'a>(
     form: Option<SecForm>,
 ) -> EntryRank<'a> {
     let number = numbering::parse_numbers(&entry.title).first().copied();
-    let closing = is_closing(&candidate.prepared.full);
+    let closing = titles::is_closing(&candidate.prepared.full);
     let rank = match (form, candidate.keys) {
         (Some(form), Some((key, _))) if form.items()[key].tag.is_none() => 0,
         (Some(_), Some(_)) => 1,
@@ -119,19 +119,6 @@ fn entry_rank<'a>(
         number,
         leaf: closing && form.is_some(),
     }
-}
-
-/// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections stand beside the PARTs.
-pub(super) fn is_closing(key: &str) -> bool {
-    matches!(
-        key,
-        "signature"
-            | "signatures"
-            | "exhibitindex"
-            | "indextoexhibits"
-            | "exhibitsindex"
-            | "powerofattorney"
-    )
 }
 
 // Statements on F-pages are listed behind the signatures. They stand beside the PARTs, unless they are indented below the

@@ -1,4 +1,4 @@
-//! Removes display type from documents that are no filings: captions of charts, call-outs, labels of maps and diagrams,
+//! Rules against display type in documents that are no filings: captions of charts, call-outs, labels of maps and diagrams,
 //! running heads and lists of a chapter's sections.
 //!
 //! Brochures, reports and manuals set all of these like headings. What tells them apart is where they stand: a heading has
@@ -6,56 +6,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::heading_filters::{OPEN_WORDS, PAGE_TOP};
-use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
+use super::heading_candidate::{Document, HeadingCandidate};
+use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
+use super::weights::{
+    LARGER, MIN_CAPTIONS, MIN_LABELS, MIN_TEXT, MOST, OPEN_WORDS, PAGE_TOP, ROWS_BETWEEN,
+    SAME_SIZE, SHORT_TITLE, TEXT_WORDS, TIGHT,
+};
 
-// Rows of other columns that may stand between a heading and its text.
-const ROWS_BETWEEN: usize = 6;
-// Fewer headings of one style say nothing about the style.
-const MIN_CAPTIONS: usize = 3;
-// Three headings may stand in a row: chapter, section, sub-section.
-const MIN_LABELS: usize = 4;
-const TEXT_WORDS: u16 = 8;
-// Lines with less space between them, in font sizes, belong together.
-const TIGHT: f32 = 0.5;
-// Lines of a page that show the look of its text.
-const MIN_TEXT: usize = 3;
-// A short title may end left of the words below it, in points.
-const SHORT_TITLE: f32 = 30.0;
-// A heading that holds a larger share of the headings is no chapter among others.
-const MOST: f32 = 0.6;
+// No section can hold most of the document more than a few times over.
 const MAX_WRAPPERS: usize = 4;
 /// Below every heading: a lone title never holds sections.
 const LONE_RANK: u32 = u32::MAX / 2;
 
-/// Removes headings that are display type, unless the document is a filing or an agreement.
-// It runs before the budget, so that display type takes no room and no level from headings.
-pub(super) fn drop_display_type(
-    lines: &LineTable<'_>,
-    announced: &[OutlineHead],
-    free: &mut Vec<LayoutHeading>,
-) {
-    drop_echoes(lines, announced, free);
-    free.retain(|heading| {
-        !is_beside_paragraph(lines, heading)
-            && !is_step(lines, heading)
-            && !is_in_block(lines, heading)
-            && !is_sentence(lines, heading)
-            && !is_page_text(lines, heading)
-            && !is_table_head(lines, heading)
-            && !heading.title.contains('=')
-    });
-    drop_caption_styles(lines, free);
-    drop_label_runs(lines, free);
-}
-
-/// Removes headings that repeat an announced one: running heads with a page number, and contents of a chapter.
-fn drop_echoes(lines: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<LayoutHeading>) {
-    let numbers: BTreeSet<(NumberClass, u32)> = announced
+/// Headings that repeat an announced one: running heads with a page number, and contents of a chapter.
+pub(super) fn echoes(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
+    let numbers: BTreeSet<(NumberClass, u32)> = document
+        .announced
         .iter()
         .filter_map(|head| {
             numbering::parse_numbers(&head.title)
@@ -63,27 +34,31 @@ fn drop_echoes(lines: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<
                 .map(|n| (n.class, n.value))
         })
         .collect();
-    let announced: BTreeSet<String> = announced
+    let announced: BTreeSet<String> = document
+        .announced
         .iter()
         .map(|head| titles::normalize_key(&head.title))
         .collect();
     let is_label =
         |c: char| c.is_ascii_digit() || c.is_whitespace() || matches!(c, '|' | '-' | '–');
-    free.retain(|heading| {
-        let at_edge =
-            lines.starts_page(heading.rows.0) || lines.next_on_page(heading.rows.1).is_none();
-        // `Section 1` begins anew in each article.
-        let is_named = numbering::parse_numbers(&heading.title)
-            .first()
-            .is_none_or(|number| !number.rest.is_empty());
-        let repeats = is_named && announced.contains(&titles::normalize_key(&heading.title));
-        let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
-        let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
-        // `Appendix A` on a page of its own stands before `Appendix A: Participants`.
-        let divides =
-            bare_word_number(&heading.title).is_some_and(|number| numbers.contains(&number));
-        !(divides || repeats && heading.style.is_numbered() || at_edge && (repeats || runs))
-    });
+    headings
+        .iter()
+        .map(|heading| {
+            let at_edge =
+                lines.starts_page(heading.rows.0) || lines.next_on_page(heading.rows.1).is_none();
+            // `Section 1` begins anew in each article.
+            let is_named = numbering::parse_numbers(&heading.title)
+                .first()
+                .is_none_or(|number| !number.rest.is_empty());
+            let repeats = is_named && announced.contains(&titles::normalize_key(&heading.title));
+            let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
+            let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
+            // `Appendix A` on a page of its own stands before `Appendix A: Participants`.
+            let divides =
+                bare_word_number(&heading.title).is_some_and(|number| numbers.contains(&number));
+            divides || repeats && heading.style.is_numbered() || at_edge && (repeats || runs)
+        })
+        .collect()
 }
 
 /// The class and value of a title that is only a word and its number.
@@ -97,7 +72,8 @@ fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
 }
 
 /// Whether a heading stands in the margin of a paragraph: the lines before and after it are lines of that paragraph.
-fn is_beside_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+pub(super) fn is_beside_paragraph(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
     let above = heading
         .rows
@@ -118,7 +94,8 @@ fn is_beside_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 }
 
 /// Whether a numbered line in the size of the text is a step of a procedure: a sentence, or directly before the next step.
-fn is_step(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
     let Some(number) = numbering::parse_numbers(row.text).first().copied() else {
         return false;
@@ -131,53 +108,57 @@ fn is_step(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
             | NumberClass::ParenDigit
             | NumberClass::ParenAlpha
     );
-    let is_text_size = row.size <= lines.body + 0.8;
     let is_sentence = heading.title.ends_with(['.', ';', ',']) && !row.caps;
-    let next = lines.next_on_page(heading.rows.1);
-    let is_listed = next.is_some_and(|next| {
-        let numbers = numbering::parse_numbers(next.text);
-        let follows = |next: &numbering::TitleNumber<'_>| {
-            next.class == number.class && next.value == number.value + 1
-        };
-        numbers.first().is_some_and(follows)
+    let is_listed = lines.next_on_page(heading.rows.1).is_some_and(|next| {
+        numbering::parse_numbers(next.text)
+            .first()
+            .is_some_and(|next| next.class == number.class && next.value == number.value + 1)
     });
-    counted && is_text_size && (is_sentence || is_listed)
+    counted && !lines.is_large(row) && (is_sentence || is_listed)
 }
 
 /// Whether lines of the same paragraph stand above or below: a quotation, a letterhead, a sentence with bold words.
-fn is_in_block(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     if heading.style.run_in {
         return false;
     }
+    let lines = document.lines;
     let is_plain = !heading.style.is_numbered();
     let first = &lines.rows[heading.rows.0];
     let last = &lines.rows[heading.rows.1];
     let tight = TIGHT + lines.leading;
-    let is_numbered = |row: &LineFeatures<'_>| !numbering::parse_numbers(row.text).is_empty();
     let is_alike = |a: &LineFeatures<'_>, b: &LineFeatures<'_>| {
         let is_aligned = (a.x0 - b.x0).abs() < a.size || a.centered && b.centered;
-        is_aligned && LineTable::same_style(a, b) && a.caps == b.caps && !is_numbered(b)
+        is_aligned
+            && LineTable::same_style(a, b)
+            && a.caps == b.caps
+            && numbering::parse_numbers(b.text).is_empty()
     };
-    let above = heading.rows.0.checked_sub(1).map(|at| &lines.rows[at]);
-    let above = above.filter(|above| above.page == first.page && first.gap < tight);
     let goes_on = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         // The title at the start of a paragraph may go on in its second line.
         let is_text = next.run_in.is_none() && next.x0 < last.x1;
         let is_flowing = is_text && next.text.starts_with(char::is_lowercase);
         next.gap < tight && (is_plain && is_alike(last, next) || is_flowing)
     });
-    let is_tail = above.is_some_and(|above| {
-        // Bold words inside a sentence may begin a line.
-        let is_open = !is_finished(above.text) && above.words >= 6 && above.x0 <= first.x0 + 1.0;
-        is_alike(first, above) || is_open && (above.size - first.size).abs() < 0.6
-    });
+    let is_tail = heading
+        .rows
+        .0
+        .checked_sub(1)
+        .map(|at| &lines.rows[at])
+        .filter(|above| above.page == first.page && first.gap < tight)
+        .is_some_and(|above| {
+            // Bold words inside a sentence may begin a line.
+            let is_open =
+                !is_finished(above.text) && above.words >= 6 && above.x0 <= first.x0 + 1.0;
+            is_alike(first, above) || is_open && (above.size - first.size).abs() < SAME_SIZE
+        });
     goes_on || is_plain && is_tail
 }
 
 /// Whether a heading in the size of the text is a sentence.
-fn is_sentence(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_text_size = lines.rows[heading.rows.0].size <= lines.body + 0.8;
-    let is_long = titles::word_count(&heading.title) > OPEN_WORDS;
+pub(super) fn is_sentence(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let lines = document.lines;
+    let is_long = heading.words > OPEN_WORDS;
     // `Sampling Algorithm.` may fill the first line of its paragraph.
     let last = &lines.rows[heading.rows.1];
     let opens_text = lines.next_on_page(heading.rows.1).is_some_and(|next| {
@@ -188,75 +169,81 @@ fn is_sentence(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
         || is_long && heading.title.ends_with(':');
     // A long series of sentences only divides what is too large.
     let is_exempt = heading.style.run_in || heading.style.is_numbered() || heading.dense;
-    !is_exempt && is_text_size && is_closed
+    !is_exempt && is_closed && !lines.is_large(&lines.rows[heading.rows.0])
 }
 
 /// Whether the text of the page is set in the style of the heading: a letter in a larger size.
-fn is_page_text(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+pub(super) fn is_page_text(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
-    let on_page = &lines.rows[lines.rows_on(row.page as usize)];
-    let alike = on_page
+    let alike = lines.rows[lines.rows_on(row.page as usize)]
         .iter()
         .filter(|text| text.prose && LineTable::same_style(text, row));
     !row.caps && !heading.style.run_in && !heading.style.is_numbered() && alike.count() >= MIN_TEXT
 }
 
 /// Whether the line has columns, as the head of a table has.
-fn is_table_head(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let row = &lines.rows[heading.rows.0];
+pub(super) fn has_columns(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let row = &document.lines.rows[heading.rows.0];
     row.cells > 1 && !row.titled && !heading.style.is_numbered()
 }
 
-/// Removes styles that have no text below them: captions over charts, maps and tables.
-fn drop_caption_styles(lines: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
+/// Styles that have no text below them: captions over charts, maps and tables.
+pub(super) fn caption_styles(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
     // By style: all headings, those above text.
     let mut counts: BTreeMap<HeadingStyle, (usize, usize)> = BTreeMap::new();
-    for heading in free.iter().filter(|heading| !heading.style.is_numbered()) {
+    for heading in headings
+        .iter()
+        .filter(|heading| !heading.style.is_numbered())
+    {
         let count = counts.entry(heading.style.unplaced()).or_default();
-        *count = (
-            count.0 + 1,
-            count.1 + usize::from(is_over_text(lines, heading.rows)),
-        );
+        count.0 += 1;
+        count.1 += usize::from(is_over_text(lines, heading.rows));
     }
-    free.retain(|heading| {
-        let count = counts.get(&heading.style.unplaced());
-        let (all, over_text) = count.copied().unwrap_or_default();
-        // In the size of the text, frequent bold lines are labels as well as headings; only those over text are sure.
-        let is_text_size = lines.rows[heading.rows.0].size <= lines.body + 0.8;
-        let is_label = heading.dense && is_text_size && !is_over_paragraph(lines, heading);
-        heading.style.is_numbered() || !is_label && (all < MIN_CAPTIONS || over_text * 4 > all)
-    });
+    headings
+        .iter()
+        .map(|heading| {
+            let count = counts.get(&heading.style.unplaced());
+            let (all, over_text) = count.copied().unwrap_or_default();
+            let is_text_size = !lines.is_large(&lines.rows[heading.rows.0]);
+            // In the size of the text, frequent bold lines are labels as well as headings; only those over text are sure.
+            let is_label = heading.dense && is_text_size && !is_over_paragraph(lines, heading);
+            let is_caption = all >= MIN_CAPTIONS && over_text * 4 <= all;
+            !heading.style.is_numbered() && (is_label || is_caption)
+        })
+        .collect()
 }
 
-/// Removes runs of headings on one page with no text between them: labels, call-outs, addresses.
-fn drop_label_runs(lines: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
-    let mut dropped = vec![false; free.len()];
+/// Runs of headings on one page with no text between them: labels, call-outs, addresses.
+pub(super) fn label_runs(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
+    let mut dropped = vec![false; headings.len()];
     let mut start = 0;
-    while start < free.len() {
+    while start < headings.len() {
         let mut end = start + 1;
-        while end < free.len() && is_stacked(lines, &free[end - 1], &free[end]) {
+        while end < headings.len() && is_stacked(lines, headings[end - 1], headings[end]) {
             end += 1;
         }
         if end - start >= MIN_LABELS {
-            let top = free[start].style;
-            let is_titled = free[start + 1..end].iter().all(|label| label.style > top);
+            let top = headings[start].style;
+            let is_titled = headings[start + 1..end]
+                .iter()
+                .all(|label| label.style > top);
             // Behind the names on a cover, the last line may be the first heading.
-            let is_opened = is_over_paragraph(lines, &free[end - 1]);
+            let is_opened = is_over_paragraph(lines, headings[end - 1]);
             dropped[start + usize::from(is_titled)..end - usize::from(is_opened)].fill(true);
         }
         start = end;
     }
-    let mut at = 0;
-    free.retain(|_| {
-        at += 1;
-        !dropped[at - 1]
-    });
+    dropped
 }
 
 /// Lowers titles that are larger than all sections and stand on one page only.
 // As the highest sections they would hold everything up to the end. At the top of a page such a title is the one of a
 // chapter, or of the report: a sibling of the sections, and a leaf on a title page. Elsewhere it is a slogan or a word of a figure: a leaf.
-pub(super) fn lower_lone_titles(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
+pub(super) fn lower_lone_titles(heads: &mut [OutlineHead], document: &Document<'_>) {
+    let lines = document.lines;
     let size = |head: &OutlineHead| lines.rows[head.rows.0].size;
     // By look: the pages, the size, the highest rank and the headings.
     let mut looks: BTreeMap<HeadingStyle, (BTreeSet<u32>, f32, u32, usize)> = BTreeMap::new();
@@ -267,8 +254,11 @@ pub(super) fn lower_lone_titles(lines: &LineTable<'_>, heads: &mut [OutlineHead]
         look.2 = look.2.min(head.rank);
         look.3 += 1;
     }
-    let recurring = looks.values().filter(|look| look.0.len() >= MIN_CAPTIONS);
-    let Some((_, sections, rank, _)) = recurring.max_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
+    let largest = looks
+        .values()
+        .filter(|look| look.0.len() >= MIN_CAPTIONS)
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((_, sections, rank, _)) = largest.cloned() else {
         return;
     };
     for (at, head) in heads.iter_mut().enumerate() {
@@ -276,7 +266,7 @@ pub(super) fn lower_lone_titles(lines: &LineTable<'_>, heads: &mut [OutlineHead]
         let is_lone = looks
             .get(&look_of(lines, head))
             .is_some_and(|look| look.3 == 1);
-        let is_larger = row.size > sections + 0.8 && !style_of(lines, row).is_numbered();
+        let is_larger = row.size > sections + LARGER && !style_of(lines, row).is_numbered();
         // The rank above all layout headings is that of a headline (ADR 0008).
         if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
             continue;
@@ -296,8 +286,8 @@ pub(super) fn lower_lone_titles(lines: &LineTable<'_>, heads: &mut [OutlineHead]
 /// Gives a rank at which one heading holds most of the others to the headings inside it.
 // `About us` and `Acknowledgments` may be set larger than the sections between them, or the title of a brochure larger than
 // everything. A level of chapters divides the document.
-pub(super) fn flatten_wrappers(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
-    // No section can hold most of the document more than a few times over.
+pub(super) fn flatten_wrappers(heads: &mut [OutlineHead], document: &Document<'_>) {
+    let lines = document.lines;
     for _ in 0..MAX_WRAPPERS {
         let ranks: BTreeSet<u32> = heads.iter().map(|head| head.rank).collect();
         let wrapper = ranks
@@ -334,7 +324,7 @@ fn rank_inside(lines: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Optio
         let highest = inside.iter().min_by_key(|head| head.rank);
         let highest = highest.filter(|head| {
             // Small headings are not those of chapters, so one chapter may have most of them.
-            is_wrapper && lines.rows[head.rows.0].size > lines.body + 0.8
+            is_wrapper && lines.is_large(&lines.rows[head.rows.0])
         });
         if let Some(head) = highest {
             return Some(head.rank);
@@ -359,10 +349,10 @@ fn is_over_text(lines: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
     let below = lines.rows[last + 1..end]
         .iter()
         .find(|row| row.x0 < own.x1.max(left + SHORT_TITLE) && row.x1 > left);
-    below.is_none_or(|row| row.size > lines.body - 1.3 && !row.table)
+    below.is_none_or(|row| !lines.is_small(row) && !row.table)
 }
 
-fn is_over_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+fn is_over_paragraph(lines: &LineTable<'_>, heading: &HeadingCandidate) -> bool {
     let row = &lines.rows[heading.rows.1];
     let below = lines.rows_on(row.page as usize).end.min(heading.rows.1 + 3);
     let rows = &lines.rows[heading.rows.1 + 1..below];
@@ -379,7 +369,7 @@ fn is_over_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     })
 }
 
-fn is_stacked(lines: &LineTable<'_>, above: &LayoutHeading, below: &LayoutHeading) -> bool {
+fn is_stacked(lines: &LineTable<'_>, above: &HeadingCandidate, below: &HeadingCandidate) -> bool {
     let between = lines
         .rows
         .get(above.rows.1 + 1..below.rows.0)

@@ -4,6 +4,7 @@
 //! removes one such source of error.
 
 use super::line_features::{self, LineFeatures, LineTable};
+use super::weights::{CLOSE, LABEL_GAP, OPEN_WORDS, PARAGRAPH_WIDTH, SAME_SIZE, TEXT_WORDS, TIGHT};
 use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
 use stemma_reading::vocabulary::{DATE_WORDS, NOTE_VERBS, OPEN_TITLE_WORDS, UNFINISHED_ENDS};
@@ -58,7 +59,7 @@ pub(super) fn is_label(lines: &LineTable<'_>, last: usize, title: &str) -> bool 
         && numbering::after_number(title).is_none();
     // `By email:` above an address, `Georgia.` at the end of a cell.
     let next = lines.next_on_page(last);
-    let opens = next.is_some_and(|next| next.prose || next.table || next.words >= 8);
+    let opens = next.is_some_and(|next| next.prose || next.table || next.words >= TEXT_WORDS);
     let addressed = title.starts_with("By ") && title.ends_with(':');
     let lone = addressed || title.ends_with('.') && !title.contains(' ');
     fragment || footnote || amount || lone && !opens
@@ -70,8 +71,8 @@ pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
     let text = if row.titled { row.first_cell } else { row.text };
     text.ends_with([',', ';', '-'])
         || text.ends_with(".)")
-        || (text.ends_with('.') && row.words > 9)
-        || (text.ends_with(':') && row.words > 9)
+        || (text.ends_with('.') && row.words as usize > OPEN_WORDS)
+        || (text.ends_with(':') && row.words as usize > OPEN_WORDS)
         || (row.words > 4 && ends_with_connector(text) && !row.caps && !row.centered)
 }
 
@@ -205,20 +206,20 @@ pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
     else {
         return false;
     };
-    let size_alike = (above.size - row.size).abs() < 0.6;
+    let size_alike = (above.size - row.size).abs() < SAME_SIZE;
     // Italics and underlines inside a paragraph emphasize; a change to bold starts something new.
     let look_alike = above.bold == row.bold || (row.emphasis.is_some() && !row.bold);
     let unfinished = !line_features::is_finished(above.text) && !above.text.ends_with(['”', ')']);
     unfinished
-        && above.words >= 8
+        && above.words >= TEXT_WORDS
         // Leading is the extra line distance of double-spaced texts; it says nothing about paragraphs.
-        && row.gap < 0.5 + lines.leading
-        && above.size <= lines.body + 0.8
+        && row.gap < TIGHT + lines.leading
+        && !lines.is_large(above)
         // The next line of a paragraph starts at its left edge.
         && row.x0 < above.x0 + row.size
         && size_alike
         && look_alike
-        && above.x1 - above.x0 > 200.0
+        && above.x1 - above.x0 > PARAGRAPH_WIDTH
 }
 
 /// Whether the row labels a group of table rows below it.
@@ -228,13 +229,13 @@ pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
         .checked_sub(1)
         .map(|above| &lines.rows[above])
         .filter(|above| above.page == row.page);
-    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    let tight = row.gap < CLOSE || above.is_some_and(|above| above.table || above.words <= 4);
     // A label starts at the same left edge as the rows it labels. Column heads start further right, and a heading over a
     // table keeps its distance from the text above.
     tight
         && lines
             .next_on_page(at)
             .is_some_and(|next: &LineFeatures<'_>| {
-                next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size
+                next.table && next.gap < LABEL_GAP && next.x0 < row.x0 + 3.0 * row.size
             })
 }

@@ -1,4 +1,4 @@
-//! Filters headings at both ends of a document: cover lines and the title, signatures and contacts.
+//! Rules for headings at both ends of a document: cover lines and the title, signatures and contacts.
 //!
 //! Covers and signature pages are set like headings throughout, so style cannot tell their lines from sections. What
 //! decides is whether the same style returns inside the document.
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stemma_document::EvidenceSource;
 use stemma_reading::vocabulary::FRONT_MATTER_TITLES;
 
-use super::candidates;
+use super::heading_candidate::Document;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
@@ -24,9 +24,60 @@ const RELEASE_ROWS: usize = 10;
 const HEADS_BEFORE_STATEMENTS: usize = 20;
 // Pages without text that a cover may have.
 const COVER_PAGES: usize = 4;
+// Above all headings known only by their layout.
+const HEADLINE_RANK: u32 = LAYOUT_RANK - 1;
 
-/// Indices of the unnumbered layout heads before the first paragraph.
-fn front_headings(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
+/// The lines of a cover: the unnumbered headings known only by their layout before the first paragraph.
+struct FrontMatter {
+    /// Of all sections.
+    styles: Vec<HeadingStyle>,
+    /// Places of the lines.
+    lines: Vec<usize>,
+    /// The title of the document, if it is no section.
+    title: Option<usize>,
+    /// Lines that are neither the title nor sections.
+    others: Vec<usize>,
+}
+
+impl FrontMatter {
+    // Of the lines before the first paragraph only two kinds are sections: the title of the document, and headings whose
+    // style returns further on.
+    fn find(heads: &[OutlineHead], document: &Document<'_>) -> Self {
+        let styles: Vec<HeadingStyle> = heads
+            .iter()
+            .map(|head| style_of(document.lines, &document.lines.rows[head.rows.0]))
+            .collect();
+        let lines = front_headings(heads, &styles, document.lines);
+        let recurring = StyleCounts::new(&styles, &lines);
+        let is_section = |at: usize| {
+            let next = document.lines.rows.get(heads[at].rows.1 + 1);
+            let over_text = next.is_some_and(|next| next.prose);
+            recurring.is_section(styles[at], over_text) || opens_text(&heads[at])
+        };
+        let title = lines
+            .iter()
+            .copied()
+            .min_by_key(|at| heads[*at].rank)
+            .filter(|at| !is_section(*at));
+        let others = lines
+            .iter()
+            .copied()
+            .filter(|at| Some(*at) != title && !is_section(*at))
+            .collect();
+        Self {
+            styles,
+            lines,
+            title,
+            others,
+        }
+    }
+}
+
+fn front_headings(
+    heads: &[OutlineHead],
+    styles: &[HeadingStyle],
+    lines: &LineTable<'_>,
+) -> Vec<usize> {
     let cover = COVER_PAGES.min(lines.pages()).saturating_sub(1);
     let first = (0..lines.rows_on(cover).end)
         .find(|at| lines.rows[*at].prose && !lines.rows[*at].running)
@@ -36,68 +87,49 @@ fn front_headings(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
             let head = &heads[*at];
             head.rows.0 < first
                 && head.evidence == EvidenceSource::Layout
-                && head.rank >= LAYOUT_RANK
-                && !style_of(lines, &lines.rows[head.rows.0]).is_numbered()
+                && head.rank >= HEADLINE_RANK
+                && !styles[*at].is_numbered()
         })
         .collect()
 }
 
-/// Drops the lines of a cover and decides the rank of the title.
-// Of the lines before the first paragraph only two kinds are sections: the title of the document, and headings whose style
-// returns further on. The title becomes the parent of everything only in documents like an earnings release, where layout
-// alone says what a section is and the title looks like no other heading. Elsewhere it would merely add a root above
-// sections that the author listed side by side (ADR 0008).
-pub(super) fn filter_front_matter(
-    lines: &LineTable<'_>,
-    is_filing: bool,
-    heads: &mut Vec<OutlineHead>,
-) {
-    let front = front_headings(lines, heads);
-    let styles: Vec<HeadingStyle> = heads
+/// Decides the rank of the title.
+// The title becomes the parent of everything only in documents like an earnings release, where layout alone says what a
+// section is and the title looks like no other heading. Elsewhere it would merely add a root above sections that the author
+// listed side by side (ADR 0008).
+pub(super) fn rank_title(heads: &mut [OutlineHead], document: &Document<'_>) {
+    let front = FrontMatter::find(heads, document);
+    let Some(title) = front.title else {
+        return;
+    };
+    let is_announced = heads.iter().any(|head| {
+        !matches!(
+            head.evidence,
+            EvidenceSource::Layout | EvidenceSource::Window
+        )
+    });
+    let is_alone = (0..heads.len())
+        .filter(|at| front.lines.binary_search(at).is_err())
+        .all(|at| !front.styles[at].is_like(&front.styles[title]));
+    // Numbered sections (a paper) stand beside the title by convention.
+    let numbered = front
+        .styles
         .iter()
-        .map(|head| style_of(lines, &lines.rows[head.rows.0]))
-        .collect();
-    let recurring = StyleCounts::new(&styles, &front);
-    let sections: BTreeSet<usize> = front
-        .iter()
-        .copied()
-        .filter(|at| {
-            let next = lines.rows.get(heads[*at].rows.1 + 1);
-            let over_text = next.is_some_and(|next| next.prose);
-            recurring.is_section(styles[*at], over_text) || opens_text(&heads[*at])
-        })
-        .collect();
-    let title = front
-        .iter()
-        .copied()
-        .min_by_key(|at| heads[*at].rank)
-        .filter(|at| !sections.contains(at));
-    let dropped: Vec<usize> = front
-        .iter()
-        .copied()
-        .filter(|at| !sections.contains(at) && Some(*at) != title)
-        .collect();
-    if let Some(title) = title {
-        let announced = heads.iter().any(|head| {
-            !matches!(
-                head.evidence,
-                EvidenceSource::Layout | EvidenceSource::Window
-            )
-        });
-        let numbered = styles.iter().filter(|style| style.is_numbered()).count();
-        let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
-        let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
-        // Numbered sections (a paper) stand beside the title by convention.
-        let opens =
-            (is_filing || is_release(lines)) && !announced && apart && numbered * 2 < heads.len();
-        heads[title].leaf = !opens;
-        heads[title].rank = if opens {
-            LAYOUT_RANK - 1
-        } else {
-            heads[title].rank
-        };
+        .filter(|style| style.is_numbered())
+        .count();
+    let opens = (document.is_filing || is_release(document.lines))
+        && !is_announced
+        && is_alone
+        && numbered * 2 < heads.len();
+    heads[title].leaf = !opens;
+    if opens {
+        heads[title].rank = HEADLINE_RANK;
     }
-    remove_heads(heads, &dropped);
+}
+
+/// Lines of a cover that are no sections.
+pub(super) fn cover_lines(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
+    FrontMatter::find(heads, document).others
 }
 
 /// Whether the first lines say that the document is a release.
@@ -151,40 +183,43 @@ impl StyleCounts {
     }
 }
 
-/// Drops headings inside signatures and contacts.
-// Names and offices below signatures and contacts are set in bold and would become their sub-sections. Statements bound
-// behind the signatures stand beside them, so signatures are also made leaves.
-pub(super) fn filter_back_matter(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
-    let mut dropped = Vec::new();
-    let mut end: Option<usize> = None;
-    for (at, head) in heads.iter().enumerate() {
-        let page = lines.rows[head.rows.0].page;
-        let inside = end.is_some_and(|end| {
-            // Below a signature anything on its page is dropped, whatever its rank: a name may be set large.
-            let signed = is_signature(&heads[end]) && lines.rows[heads[end].rows.0].page == page;
-            let below = head.rank > heads[end].rank;
-            head.evidence == EvidenceSource::Layout
-                && (signed || (below && !is_signature(&heads[end])))
-        });
-        if inside {
-            dropped.push(at);
-        } else {
-            end = Some(at).filter(|_| {
-                is_signature(head) || titles::normalize_key(&head.title).ends_with("contacts")
-            });
-        }
-    }
+/// Makes leaves of the sections that end a document.
+// Statements bound behind the signatures stand beside them.
+pub(super) fn close_sections(heads: &mut [OutlineHead], _: &Document<'_>) {
     for at in 0..heads.len() {
         let is_leaf = ends_form(&heads[at]) || is_before_statements(&heads[at..]);
         heads[at].leaf |= is_leaf;
     }
-    remove_heads(heads, &dropped);
 }
 
-/// Drops captions above other headings.
+/// Headings inside signatures and contacts.
+// Names and offices below signatures and contacts are set in bold and would become their sub-sections.
+pub(super) fn lines_below_signatures(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
+    let page_of = |head: &OutlineHead| document.lines.rows[head.rows.0].page;
+    let mut dropped = Vec::new();
+    let mut end: Option<&OutlineHead> = None;
+    for (at, head) in heads.iter().enumerate() {
+        let is_inside = end.is_some_and(|end| {
+            // Below a signature anything on its page is dropped, whatever its rank: a name may be set large.
+            let is_signed = is_signature(end) && page_of(end) == page_of(head);
+            let is_below = head.rank > end.rank && !is_signature(end);
+            head.evidence == EvidenceSource::Layout && (is_signed || is_below)
+        });
+        if is_inside {
+            dropped.push(at);
+        } else {
+            end = Some(head).filter(|head| {
+                is_signature(head) || titles::normalize_key(&head.title).ends_with("contacts")
+            });
+        }
+    }
+    dropped
+}
+
+/// Captions above other headings.
 // A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
 // two or more headings does the same. As sections they would have no text of their own.
-pub(super) fn drop_captions(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
     // Index of the head, its key, and whether the next heading is right below.
     let captions: Vec<(usize, String, bool)> = heads
         .windows(2)
@@ -194,7 +229,8 @@ pub(super) fn drop_captions(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>)
                 && numbering::parse_numbers(&pair[0].title).is_empty()
         })
         .filter_map(|(at, pair)| {
-            let between = lines
+            let between = document
+                .lines
                 .rows
                 .get(pair[0].rows.1 + 1..pair[1].rows.0)
                 .unwrap_or_default();
@@ -204,37 +240,34 @@ pub(super) fn drop_captions(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>)
         })
         .collect();
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, key, _) in captions.iter().filter(|(_, _, right_above)| *right_above) {
+        *count.entry(key).or_default() += 1;
+    }
     captions
         .iter()
-        .filter(|(_, _, right_above)| *right_above)
-        .for_each(|(_, key, _)| *count.entry(key).or_default() += 1);
-    let dropped: Vec<usize> = captions
-        .iter()
         .filter(|(at, key, right_above)| {
-            let is_repeated = count.get(key.as_str()).is_some_and(|count| *count >= 2);
-            titles::is_company_name(&heads[*at].title) || (*right_above && is_repeated)
+            titles::is_company_name(&heads[*at].title)
+                || *right_above && count.get(key.as_str()).is_some_and(|count| *count >= 2)
         })
         .map(|(at, _, _)| *at)
-        .collect();
-    remove_heads(heads, &dropped);
+        .collect()
 }
 
-/// Drops entries of exhibit lists: `10.1 Credit agreement` is numbered like a section but names another document.
-pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
-    let mut listing = false;
-    let mut dropped = Vec::new();
+/// Entries of exhibit lists: `10.1 Credit agreement` is numbered like a section but names another document.
+pub(super) fn listed_exhibits(heads: &[OutlineHead], _: &Document<'_>) -> Vec<usize> {
+    let mut is_list = false;
+    let mut entries = Vec::new();
     for (at, head) in heads.iter().enumerate() {
-        let numbers = numbering::parse_numbers(&head.title);
-        let listed = numbers
+        let is_decimal = numbering::parse_numbers(&head.title)
             .first()
             .is_some_and(|number| matches!(number.class, NumberClass::Decimal(2)));
-        if listing && listed && head.evidence == EvidenceSource::Layout {
-            dropped.push(at);
+        if is_list && is_decimal && head.evidence == EvidenceSource::Layout {
+            entries.push(at);
         } else if head.rank < LAYOUT_RANK {
-            listing = titles::normalize_key(&head.title).contains("exhibits");
+            is_list = titles::normalize_key(&head.title).contains("exhibits");
         }
     }
-    remove_heads(heads, &dropped);
+    entries
 }
 
 /// Whether the section ends the form, so that nothing lies in it.
@@ -252,7 +285,7 @@ fn is_before_statements(heads: &[OutlineHead]) -> bool {
     let is_statement = |head: &OutlineHead| {
         names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
     };
-    candidates::is_closing(&titles::normalize_key(&first.title))
+    titles::is_closing(&titles::normalize_key(&first.title))
         && behind
             .iter()
             .take(HEADS_BEFORE_STATEMENTS)
@@ -265,15 +298,6 @@ fn is_signature(head: &OutlineHead) -> bool {
         titles::normalize_key(&head.title).as_str(),
         "signature" | "signatures" | "powerofattorney"
     )
-}
-
-/// Removes the heads at `places`, which are sorted.
-fn remove_heads(heads: &mut Vec<OutlineHead>, places: &[usize]) {
-    let mut at = 0;
-    heads.retain(|_| {
-        at += 1;
-        places.binary_search(&(at - 1)).is_err()
-    });
 }
 
 #[cfg(test)]

@@ -1,122 +1,145 @@
-//! Adds layout headings to the primary outline, within a budget.
-//!
-//! The budget limits how deep layout headings go, since no cue of layout says where an author stopped (ADR 0008). Its
-//! constants were fitted on the development filings.
+//! Limits how deep headings go that are known only by their layout, since no cue of layout says where an author stopped
+//! (ADR 0008).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
 
-use super::heading_style::{self, HeadingStyle, LayoutHeading};
-use super::line_features::LineTable;
+use super::heading_candidate::{Document, HeadingCandidate, Verdict};
+use super::heading_style::{HeadingStyle, style_of};
 use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP, enclosing_heads};
-use super::primary_outline::PrimaryOutline;
 use super::statements::names_report;
 use super::titles;
-use super::{StructureSettings, front_back_matter, numbering};
+use super::weights::{
+    MAX_HEADINGS_PER_PAGE, MAX_STYLE_PER_PAGE, MIN_STYLE, ROOM_OVER_TEXT, SHORT_PAGES,
+};
+use super::{StructureSettings, numbering};
 
-// A short document may have this many headings per page, up to the budget of one with `SHORT_PAGES` pages: the Items of a
-// form and its notes do not get fewer with its pages.
-const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
-const SHORT_PAGES: f32 = 100.0;
-// More headings of one style per page are labels of paragraphs.
-const MAX_STYLE_PER_PAGE: f32 = 2.0;
-// A short document may have this many headings of one style in any case.
-const MIN_STYLE: usize = 24;
-
-/// Adds layout headings to the primary outline. Returns the heads in reading order and the headings left out.
-// Styles are added whole: half of the headings of one style would give a tree with random holes. They are added from the
+/// Ranks the candidates that are kept, and leaves out those beyond the budget. `main_end` is the row behind the first of the
+/// bound documents.
+// Styles are taken whole: half of the headings of one style would give a tree with random holes. They are taken from the
 // highest down, so that a tight budget cuts off the deepest levels first.
-pub(super) fn within_budget(
-    lines: &LineTable<'_>,
-    primary: &PrimaryOutline,
-    mut free: Vec<LayoutHeading>,
-    is_filing: bool,
+pub(super) fn keep_within_budget(
+    document: &Document<'_>,
+    main_end: usize,
+    candidates: &mut [HeadingCandidate],
     settings: &StructureSettings,
-) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
-    let mut heads = primary.heads.clone();
-    rank_headings(lines, &heads, is_filing, &mut free);
-    // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
-    let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
-    let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
-    for heading in free.iter().filter(|heading| heading.style.is_numbered()) {
-        titles
+) {
+    let mut headings: Vec<&mut HeadingCandidate> = candidates
+        .iter_mut()
+        .filter(|candidate| candidate.is_kept())
+        .collect();
+    rank_candidates(document, &mut headings);
+    let mut budget = Budget::new(document, main_end, settings);
+    let mut looks: BTreeMap<(u32, HeadingStyle), Look> = BTreeMap::new();
+    for heading in headings.iter().filter(|heading| !heading.statement) {
+        let look = looks.entry((heading.rank, heading.style)).or_default();
+        look.count += 1;
+        look.dense |= heading.dense;
+        look.over_text += usize::from(heading.over_text);
+    }
+    // Numbers go on counting in all ranks of a style.
+    let mut numbered: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
+    for heading in headings
+        .iter()
+        .filter(|heading| heading.style.is_numbered())
+    {
+        numbered
             .entry(heading.style)
             .or_default()
             .push(&heading.title);
     }
-    for heading in free.iter().filter(|heading| !heading.statement) {
-        let count = counts.entry((heading.rank, heading.style)).or_default();
-        let dense = usize::from(heading.dense);
-        let over_text = usize::from(heading.over_text);
-        *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
+    let left_out: BTreeSet<(u32, HeadingStyle)> = looks
+        .into_iter()
+        .filter(|((_, style), look)| {
+            let titles = numbered.get(style).map_or(&[][..], Vec::as_slice);
+            !budget.admits(style, look, titles)
+        })
+        .map(|(key, _)| key)
+        .collect();
+    for heading in headings {
+        if !heading.statement && left_out.contains(&(heading.rank, heading.style)) {
+            heading.verdict = Verdict::OverBudget;
+        }
     }
-    let pages = lines.pages() as f32;
-    let dense = (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES);
-    let budget = (settings.nodes_per_page * pages).max(dense) as usize;
-    // A style that stands above paragraphs throughout is surely one of headings, so it may exceed the budget by half.
-    let roomy = budget.max((dense * 1.5) as usize);
-    let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;
-    let listed = is_listed(&heads);
-    // Clauses of exhibits take no room from the body.
-    let mut used = heads
-        .iter()
-        .filter(|head| head.rows.0 < primary.main_end)
-        .count();
-    let mut accepted: BTreeMap<(u32, HeadingStyle), bool> = BTreeMap::new();
-    for ((rank, style), (count, dense, over_text)) in counts {
-        let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };
+}
+
+/// The headings of one style and rank.
+#[derive(Default)]
+struct Look {
+    count: usize,
+    dense: bool,
+    /// Those above paragraphs.
+    over_text: usize,
+}
+
+/// How many headings fit.
+struct Budget {
+    pages: f32,
+    most: usize,
+    /// For a style that stands above paragraphs throughout: it surely is one of headings.
+    most_over_text: usize,
+    /// Headings of one style.
+    most_of_style: usize,
+    used: usize,
+    is_listed: bool,
+    is_filing: bool,
+}
+
+impl Budget {
+    fn new(document: &Document<'_>, main_end: usize, settings: &StructureSettings) -> Self {
+        let pages = document.lines.pages() as f32;
+        let short = (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES);
+        let most = (settings.nodes_per_page * pages).max(short) as usize;
+        Self {
+            pages,
+            most,
+            most_over_text: most.max((short * ROOM_OVER_TEXT) as usize),
+            most_of_style: (MAX_STYLE_PER_PAGE * pages) as usize,
+            // Clauses of exhibits take no room from the body.
+            used: document
+                .announced
+                .iter()
+                .filter(|head| head.rows.0 < main_end)
+                .count(),
+            is_listed: is_listed(document.announced),
+            is_filing: document.is_filing,
+        }
+    }
+
+    /// Whether the headings of a look are taken. They then use the budget.
+    fn admits(&mut self, style: &HeadingStyle, look: &Look, numbered: &[&str]) -> bool {
+        let most = if look.over_text == look.count {
+            self.most_over_text
+        } else {
+            self.most
+        };
         // Bold lines are headings by any account. Without their level, weaker ones would stand in for it.
-        let fits = fits || dense == 0 && style.is_bold_line() && used < budget;
+        let fits = !look.dense
+            && (self.used + look.count <= most || style.is_bold_line() && self.used < self.most);
         // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
         // level of sections that this document has. Numbers that go on counting mark sections however many there are:
         // without this exception, papers in two columns lost all of theirs.
-        let opens = count <= overrun
-            && ((used * 2 < budget && !listed && !style.sentence) || style.is_numbered())
-            || style.is_numbered()
-                && titles
-                    .get(&style)
-                    .is_some_and(|titles| numbering::are_sequential(titles));
+        let is_free = self.used * 2 < self.most && !self.is_listed && !style.sentence;
+        let opens = look.count <= self.most_of_style && (is_free || style.is_numbered())
+            || numbering::are_sequential(numbered);
         // The budget says how deep the authors of filings and long books go. Others set only headings apart from their text.
-        let is_short = !is_filing
-            && pages <= SHORT_PAGES
-            && count <= overrun.max(MIN_STYLE)
+        let is_short = !self.is_filing
+            && self.pages <= SHORT_PAGES
+            && look.count <= self.most_of_style.max(MIN_STYLE)
             && !style.sentence;
-        let is_accepted = fits || opens || is_short;
-        used += if is_accepted { count } else { 0 };
-        accepted.insert((rank, style), is_accepted);
+        let admits = fits || opens || is_short;
+        self.used += if admits { look.count } else { 0 };
+        admits
     }
-    let mut unused = Vec::new();
-    for heading in free {
-        let key = (heading.rank, heading.style);
-        if heading.statement {
-            heads.push(OutlineHead {
-                rank: LAYOUT_RANK,
-                leaf: true,
-                ..OutlineHead::from_layout(&heading)
-            });
-        } else if accepted.get(&key).copied().unwrap_or(false) {
-            heads.push(OutlineHead::from_layout(&heading));
-        } else {
-            unused.push(heading);
-        }
-    }
-    heads.sort_by_key(|head| (head.rows.0, head.rank));
-    lower_statements(lines, &mut heads);
-    // Captions go before the front matter is judged: a company's name on the cover must not count as a title there.
-    front_back_matter::drop_captions(lines, &mut heads);
-    front_back_matter::drop_exhibit_lists(&mut heads);
-    front_back_matter::filter_front_matter(lines, is_filing, &mut heads);
-    front_back_matter::filter_back_matter(lines, &mut heads);
-    (heads, unused)
 }
 
 // Statements rank highest among layout headings, unless a section titled `… Financial Statements` stands within two pages
 // before them; then they are its children. Each statement moves the limit on, so a run of statements stays together.
-fn lower_statements(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
+pub(super) fn lower_statements(heads: &mut [OutlineHead], document: &Document<'_>) {
     let mut above: Option<(u32, u32)> = None;
     for head in heads {
-        let page = lines.rows[head.rows.0].page;
+        let page = document.lines.rows[head.rows.0].page;
         let statement = head.leaf && head.rank == LAYOUT_RANK;
         match &mut above {
             Some((rank, last)) if statement && page <= *last + 2 => {
@@ -143,7 +166,7 @@ fn lower_statements(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
 
 // Contents or an outline with two or more levels already say how deep the author's sections go.
 fn is_listed(heads: &[OutlineHead]) -> bool {
-    let ranks: std::collections::BTreeSet<u32> = heads
+    let ranks: BTreeSet<u32> = heads
         .iter()
         .filter(|head: &&OutlineHead| {
             !matches!(
@@ -158,13 +181,9 @@ fn is_listed(heads: &[OutlineHead]) -> bool {
 
 // A style that the author lists on one level of a section is set the same way where the list is silent, so the other
 // headings of the style in this section take that level. Otherwise the rank is the place of the style among all styles.
-fn rank_headings(
-    lines: &LineTable<'_>,
-    heads: &[OutlineHead],
-    is_filing: bool,
-    free: &mut [LayoutHeading],
-) {
-    let order: Vec<HeadingStyle> = free.iter().map(|heading| heading.style).collect();
+fn rank_candidates(document: &Document<'_>, headings: &mut [&mut HeadingCandidate]) {
+    let heads = document.announced;
+    let order: Vec<HeadingStyle> = headings.iter().map(|heading| heading.style).collect();
     let mut styles = order.clone();
     styles.sort();
     let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
@@ -178,7 +197,12 @@ fn rank_headings(
         .filter(|(_, head)| {
             head.evidence != EvidenceSource::Grammar && !head.unconfirmed && !head.leaf
         })
-        .map(|(at, head)| (at, heading_style::style_of(lines, &lines.rows[head.rows.0])))
+        .map(|(at, head)| {
+            (
+                at,
+                style_of(document.lines, &document.lines.rows[head.rows.0]),
+            )
+        })
         .collect();
     let mut levels: BTreeMap<HeadingStyle, BTreeMap<u32, usize>> = BTreeMap::new();
     for (at, style) in &announced {
@@ -202,7 +226,7 @@ fn rank_headings(
             (*style, rank_of(&styles, style_above))
         })
         .collect();
-    if !is_filing {
+    if !document.is_filing {
         merge_levels(&styles, &count, &mut own);
     }
     let places = announced
@@ -213,12 +237,14 @@ fn rank_headings(
         .zip(enclosing_heads(heads, places))
         .map(|((at, style), above)| (*style, heads[*at].rank, above))
         .collect();
-    for heading in free.iter_mut() {
+    for heading in headings.iter_mut() {
         heading.rank = anchors.get(&heading.style).copied().unwrap_or(LAYOUT_RANK);
     }
-    let places = free.iter().map(|heading| (heading.rows.0, heading.rank));
+    let places = headings
+        .iter()
+        .map(|heading| (heading.rows.0, heading.rank));
     let enclosing = enclosing_heads(heads, places);
-    for (heading, above) in free.iter_mut().zip(enclosing) {
+    for (heading, above) in headings.iter_mut().zip(enclosing) {
         if !listed.contains(&(heading.style, heading.rank, above)) {
             heading.rank = own[&heading.style];
         }

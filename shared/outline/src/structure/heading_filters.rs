@@ -1,46 +1,64 @@
-//! Filters layout headings by comparing them with each other: contents lists in the text, labels of statements, running
-//! heads, and styles that belong to tables or occur everywhere.
+//! Rules for titles, and rules that compare the candidates of a document with each other: contents lists in the text, labels of
+//! statements, running heads, and styles that belong to tables or occur everywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
+use super::false_headings::is_label;
+use super::forms::ItemNumber;
+use super::heading_candidate::{Document, HeadingCandidate};
+use super::heading_style::{HeadingStyle, style_of};
+use super::item_grammar;
 use super::line_features::LineTable;
 use super::statements::{STATEMENT_TOP, is_statement_title, names_statement};
 use super::titles;
+use super::weights::{
+    BLANK_LINES, HTML_OVER_TEXT, LISTED_ROWS, LISTED_TITLES, LONG_TEXT_WORDS, MAX_TABLE_SHARE,
+    MIN_DENSE, NUMBERED_WORDS, OPEN_WORDS, OVER_TEXT, PAGE_TOP, RUN_INS, SAME_PARAGRAPH, SERIES,
+    TABLE_SHARE, TEXT_WORDS, TIGHT, TITLE_WORDS, WRAPPED_WORDS,
+};
 
-/// A longer sentence is a heading only if others of its style are.
-pub(super) const OPEN_WORDS: usize = 9;
-/// Lines at the top of a page where exhibits are announced and running heads stand.
-pub(super) const PAGE_TOP: usize = 5;
-// If more of the lines of a style are in tables, the style marks cells and not headings.
-const TABLE_SHARE: f32 = 0.4;
-// More unnumbered headings of one style than pages are labels; short documents may have `MIN_DENSE` in any case.
-const MIN_DENSE: usize = 24;
-// A style of which this share stands above paragraphs is one of headings, not of labels. HTML declares the rows of tables, so
-// that labels in them are no candidates, and a lower share is enough. For PDF the lower share costs precision: .61 instead of
-// .68 on half B of `tests/bench/run structure` (outline removed).
-const OVER_TEXT: f32 = 0.9;
-const HTML_OVER_TEXT: f32 = 0.75;
-// Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the
-// sections that authors put into outlines: they only divide sections that are too large.
-const SERIES: usize = 12;
-// Fewer phrases of one look at the start of paragraphs only emphasize.
-const RUN_INS: usize = 3;
+// A phrase that opens a paragraph may end like one of these, so the first four rules judge titles on lines of their own.
 
-/// Drops lists of contents inside the text.
+pub(super) fn is_list_entry(heading: &HeadingCandidate, _: &Document<'_>) -> bool {
+    !heading.style.run_in
+        && ["; and", "; or", ";"]
+            .iter()
+            .any(|end| heading.title.ends_with(end))
+}
+
+pub(super) fn is_label_or_fragment(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    !heading.style.run_in && is_label(document.lines, heading.rows.1, &heading.title)
+}
+
+pub(super) fn is_long_title(heading: &HeadingCandidate, _: &Document<'_>) -> bool {
+    let may_be_long = heading.has_number || heading.style.sentence;
+    let most = if may_be_long {
+        NUMBERED_WORDS
+    } else {
+        TITLE_WORDS
+    };
+    !heading.style.run_in && heading.words > most
+}
+
+pub(super) fn is_long_sentence(heading: &HeadingCandidate, _: &Document<'_>) -> bool {
+    heading.is_closed()
+        && !heading.style.run_in
+        && !heading.style.sentence
+        && heading.words > OPEN_WORDS
+}
+
+/// Lists of contents inside the text.
 // Chapters often open with a short list of their sections, set like the sections themselves. Three or more headings close
 // together whose titles all return later are such a list.
-pub(super) fn drop_contents_lists(
-    headings: &mut Vec<LayoutHeading>,
-    other_sections: &[(usize, &str)],
-) {
+pub(super) fn contents_lists(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
     let keys: Vec<String> = headings
         .iter()
         .map(|heading| titles::normalize_key(&heading.title))
         .collect();
-    let mut last: BTreeMap<String, usize> = other_sections
+    let mut last: BTreeMap<String, usize> = document
+        .announced
         .iter()
-        .map(|(row, title)| (titles::normalize_key(title), *row))
+        .map(|head| (titles::normalize_key(&head.title), head.rows.0))
         .collect();
     for (heading, key) in headings.iter().zip(&keys) {
         let row = last.entry(key.clone()).or_default();
@@ -49,54 +67,55 @@ pub(super) fn drop_contents_lists(
     let returns: Vec<bool> = headings
         .iter()
         .zip(&keys)
-        .map(|(heading, key)| {
-            last.get(key.as_str())
-                .is_some_and(|later| *later > heading.rows.0)
-        })
+        .map(|(heading, key)| last[key] > heading.rows.0)
         .collect();
     let mut listed = vec![false; headings.len()];
     let mut start = 0;
     while start < headings.len() {
         let mut end = start + 1;
-        while end < headings.len() && headings[end].rows.0 <= headings[end - 1].rows.1 + 4 {
+        while end < headings.len() && headings[end].rows.0 <= headings[end - 1].rows.1 + LISTED_ROWS
+        {
             end += 1;
         }
         let repeated = returns[start..end]
             .iter()
             .filter(|returns| **returns)
             .count();
-        if repeated >= 3 {
+        if repeated >= LISTED_TITLES {
             listed[start..end].copy_from_slice(&returns[start..end]);
         }
         start = end;
     }
-    let mut at = 0;
-    headings.retain(|_| {
-        at += 1;
-        !listed[at - 1]
-    });
+    listed
 }
 
-/// Drops a single sentence of its style, which only emphasizes something, and marks long series as dense.
-pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
+/// Finds sentences that are the only one of their style, and long series of sentences.
+pub(super) fn measure_sentences(candidates: &mut [HeadingCandidate], _: &Document<'_>) {
     let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for heading in headings.iter().filter(|heading| heading.style.sentence) {
-        *count.entry(heading.style).or_default() += 1;
+    let mut sentences: Vec<&mut HeadingCandidate> = candidates
+        .iter_mut()
+        .filter(|candidate| candidate.is_kept() && candidate.style.sentence)
+        .collect();
+    for sentence in &sentences {
+        *count.entry(sentence.style).or_default() += 1;
     }
-    headings.retain_mut(|heading| {
-        let count = count.get(&heading.style).copied().unwrap_or(0);
-        let lone = heading.style.sentence && count == 1;
-        heading.style.sentence &= !lone;
-        heading.dense = heading.style.sentence && count > SERIES;
-        !lone || titles::word_count(&heading.title) <= OPEN_WORDS
-    });
+    for sentence in &mut sentences {
+        let count = count[&sentence.style];
+        sentence.lone_sentence = count == 1;
+        sentence.style.sentence = count > 1;
+        sentence.dense = count > SERIES;
+    }
 }
 
-/// Keeps phrases at the start of paragraphs only where at least three of one look open paragraphs of one announced section.
-pub(super) fn filter_run_ins(headings: &mut Vec<LayoutHeading>, other_sections: &[(usize, &str)]) {
-    let mut sections: Vec<usize> = other_sections.iter().map(|(row, _)| *row).collect();
+pub(super) fn is_lone_sentence(heading: &HeadingCandidate, _: &Document<'_>) -> bool {
+    heading.lone_sentence && heading.words > OPEN_WORDS
+}
+
+/// Phrases at the start of paragraphs, except where three of one look open paragraphs of one announced section.
+pub(super) fn few_run_ins(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let mut sections: Vec<usize> = document.announced.iter().map(|head| head.rows.0).collect();
     sections.sort_unstable();
-    let key = |heading: &LayoutHeading| {
+    let key = |heading: &HeadingCandidate| {
         let section = sections.partition_point(|row| *row <= heading.rows.0);
         (section, heading.style)
     };
@@ -104,40 +123,35 @@ pub(super) fn filter_run_ins(headings: &mut Vec<LayoutHeading>, other_sections: 
     for heading in headings.iter().filter(|heading| heading.style.run_in) {
         *count.entry(key(heading)).or_default() += 1;
     }
-    headings.retain(|heading| {
-        !heading.style.run_in
-            || count
-                .get(&key(heading))
-                .is_some_and(|count| *count >= RUN_INS)
-    });
+    headings
+        .iter()
+        .map(|heading| heading.style.run_in && count[&key(heading)] < RUN_INS)
+        .collect()
 }
 
-/// Drops labels inside financial statements.
+/// Whether it is a label inside a financial statement.
 // `Assets` and `Liabilities` stand above rows of figures on the page of a balance sheet. They label parts of the statement,
 // which is one section; a second statement on the same page keeps its own title.
-pub(super) fn drop_labels(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
-    headings.retain(|heading| {
-        heading.statement
-            || names_statement(&lines.rows[heading.rows.0])
-            || heading.style.is_numbered()
-            || !is_statement_label(lines, heading)
-    });
-}
-
-fn is_statement_label(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+pub(super) fn is_statement_label(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
+    let lines = document.lines;
     let on_page = lines.rows_on(lines.rows[heading.rows.0].page as usize);
     let mut below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
     let mut top = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
-    below.any(|at| lines.rows[at].table) && top.any(|at| is_statement_title(lines, at))
+    !heading.statement
+        && !heading.style.is_numbered()
+        && !names_statement(&lines.rows[heading.rows.0])
+        && below.any(|at| lines.rows[at].table)
+        && top.any(|at| is_statement_title(lines, at))
 }
 
-/// Drops unnumbered titles that stand at the top of pages again and again.
+/// Unnumbered titles that stand at the top of pages again and again.
 // Extraction marks running heads that recur on many pages; this catches those of single chapters. The same title inside
 // pages (`Revenues`, `Backlog` in one segment after another) is a real sub-section each time, so position decides.
-pub(super) fn drop_repeated(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
+pub(super) fn page_heads(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
     // By title: all occurrences, those at the top of a page.
     let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for heading in headings.iter() {
+    for heading in headings {
         let page = lines.rows[heading.rows.0].page as usize;
         let is_top = heading.rows.0 < lines.rows_on(page).start + PAGE_TOP;
         let count = count
@@ -145,25 +159,30 @@ pub(super) fn drop_repeated(lines: &LineTable<'_>, headings: &mut Vec<LayoutHead
             .or_default();
         *count = (count.0 + 1, count.1 + usize::from(is_top));
     }
-    headings.retain(|heading| {
-        heading.style.is_numbered()
-            || !count
-                .get(&titles::normalize_key(&heading.title))
-                .is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
-    });
+    headings
+        .iter()
+        .map(|heading| {
+            let (all, top) = count[&titles::normalize_key(&heading.title)];
+            !heading.style.is_numbered() && all >= 4 && top * 4 >= all * 3
+        })
+        .collect()
 }
 
-/// Drops styles that belong to tables, and marks unnumbered ones that occur everywhere as dense.
-pub(super) fn filter_styles(lines: &LineTable<'_>, headings: &mut Vec<LayoutHeading>) {
-    let mut styles: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for heading in headings.iter() {
-        *styles.entry(heading.style).or_default() += 1;
+/// Finds styles that belong to tables, and unnumbered ones that occur everywhere.
+pub(super) fn measure_styles(candidates: &mut [HeadingCandidate], document: &Document<'_>) {
+    let lines = document.lines;
+    // By style: all headings, those above a paragraph.
+    let mut styles: BTreeMap<HeadingStyle, (usize, usize)> = BTreeMap::new();
+    for heading in candidates.iter().filter(|heading| heading.is_kept()) {
+        let count = styles.entry(heading.style).or_default();
+        count.0 += 1;
+        count.1 += usize::from(is_over_paragraph(lines, heading));
     }
     let mut in_tables: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for row in lines
         .rows
         .iter()
-        .filter(|row| row.table && !row.titled && !row.running && row.words <= 22)
+        .filter(|row| row.table && !row.titled && !row.running && row.words <= WRAPPED_WORDS)
     {
         let style = style_of(lines, row);
         if styles.contains_key(&style) {
@@ -176,49 +195,125 @@ pub(super) fn filter_styles(lines: &LineTable<'_>, headings: &mut Vec<LayoutHead
     } else {
         OVER_TEXT
     };
-    let mut heading_text: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for heading in headings
-        .iter()
-        .filter(|heading| is_over_paragraph(lines, heading))
-    {
-        *heading_text.entry(heading.style).or_default() += 1;
-    }
-    headings.retain_mut(|heading| {
-        let count = styles.get(&heading.style).copied().unwrap_or(0);
-        let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
-        let share = tabled as f32 / (tabled + count).max(1) as f32;
+    for heading in candidates.iter_mut().filter(|heading| heading.is_kept()) {
+        let (count, texts) = styles[&heading.style];
+        let cells = in_tables.get(&heading.style).copied().unwrap_or(0);
+        let share = cells as f32 / (cells + count).max(1) as f32;
         // Two blank lines above set a heading apart even if most lines of its style are cells.
-        let apart = lines.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
-        let sure = heading.style.is_numbered() || heading.statement || apart;
-        let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
+        let is_apart = lines.rows[heading.rows.0].gap >= BLANK_LINES
+            && share <= MAX_TABLE_SHARE
+            && count <= limit;
+        let is_sure = heading.style.is_numbered() || heading.statement || is_apart;
         heading.over_text = texts as f32 >= over_text_share * count as f32;
-        // Dense styles are judged by the budget (`paged_outline`); headings above paragraphs may be twice as many.
-        heading.dense |= !sure && count > limit && (!heading.over_text || count > 2 * limit);
-        sure || is_over_words(lines, heading) || share <= TABLE_SHARE
-    });
+        // The budget judges dense styles; headings above paragraphs may be twice as many.
+        heading.dense |= !is_sure && count > limit && (!heading.over_text || count > 2 * limit);
+        heading.in_tables = !is_sure && share > TABLE_SHARE && !is_over_words(lines, heading);
+    }
 }
 
 // A line with a paragraph below is not a cell, whatever else is set like it.
-fn is_over_words(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_spaced = lines.rows[heading.rows.0].gap > 0.5;
+fn is_over_words(lines: &LineTable<'_>, heading: &HeadingCandidate) -> bool {
+    let is_spaced = lines.rows[heading.rows.0].gap > TIGHT;
     is_spaced
         && lines.next_on_page(heading.rows.1).is_some_and(|next| {
-            // Eight plain words are a paragraph too short to be recognized as prose.
-            let is_text = next.prose || (next.words >= 8 && !next.bold && !next.table);
+            // As many plain words are a paragraph too short to be recognized as prose.
+            let is_text = next.prose || (next.words >= TEXT_WORDS && !next.bold && !next.table);
             is_text && next.cells == 1
         })
 }
 
-fn is_over_paragraph(lines: &LineTable<'_>, heading: &LayoutHeading) -> bool {
-    let is_spaced = lines.rows[heading.rows.0].gap > 0.5;
+fn is_over_paragraph(lines: &LineTable<'_>, heading: &HeadingCandidate) -> bool {
+    let is_spaced = lines.rows[heading.rows.0].gap > TIGHT;
     let next = lines.next_on_page(heading.rows.1);
     if is_spaced && next.is_some_and(|next| next.prose && next.cells == 1) {
         return true;
     }
     // The first line of a paragraph may not be recognized as prose if the second starts with a figure.
-    next.filter(|next| next.words >= 12 && next.cells == 1 && !next.table)
+    next.filter(|next| next.words >= LONG_TEXT_WORDS && next.cells == 1 && !next.table)
         .zip(lines.next_on_page(heading.rows.1 + 1))
         .is_some_and(|(first, second)| {
-            LineTable::same_style(first, second) && second.prose && second.gap < 0.4 + lines.leading
+            LineTable::same_style(first, second)
+                && second.prose
+                && second.gap < SAME_PARAGRAPH + lines.leading
         })
+}
+
+/// Titles of announced PARTs at the top of pages.
+// `PART IV` is often printed at the top of each page of that PART. On a few pages only, extraction does not recognize it as
+// a running head, and it would open a second PART.
+pub(super) fn part_heads(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
+    let parts: BTreeSet<String> = document
+        .announced
+        .iter()
+        .filter_map(|head| part_key(&head.title))
+        .collect();
+    headings
+        .iter()
+        .map(|heading| {
+            let page = lines.rows[heading.rows.0].page as usize;
+            let is_top = lines.rows_on(page).start + 1 >= heading.rows.0;
+            is_top && part_key(&heading.title).is_some_and(|key| parts.contains(&key))
+        })
+        .collect()
+}
+
+/// `part4` for the title of PART IV, however it is spelled.
+fn part_key(title: &str) -> Option<String> {
+    let head = item_grammar::parse_heading(title).filter(|head| head.tags.is_empty())?;
+    head.part.map(|part| format!("part{part}"))
+}
+
+/// Titles of Items that stand again: inside the Item, or at the top of the page where it begins.
+// They are running heads. Those are recognized by the number of pages that have them, and a short Item does not fill so many.
+pub(super) fn item_heads(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
+    let lines = document.lines;
+    let mut items: Vec<(usize, ItemTitle)> = document
+        .announced
+        .iter()
+        .filter(|head| !head.unconfirmed)
+        .filter_map(|head| Some((head.rows.0, ItemTitle::parse(&head.title)?)))
+        .collect();
+    items.sort_by_key(|(row, _)| *row);
+    headings
+        .iter()
+        .map(|heading| {
+            let Some(title) = ItemTitle::parse(&heading.title) else {
+                return false;
+            };
+            let row = heading.rows.0;
+            let next = items.partition_point(|(start, _)| *start <= row);
+            let around = next.checked_sub(1).map(|at| &items[at]);
+            let begins_here = items
+                .get(next)
+                .filter(|(start, _)| lines.rows[*start].page == lines.rows[row].page);
+            around
+                .into_iter()
+                .chain(begins_here)
+                .any(|(_, item)| title.repeats(item))
+        })
+        .collect()
+}
+
+/// The numbers of an Item in a heading, and the key of the title behind them.
+struct ItemTitle {
+    numbers: Vec<ItemNumber>,
+    key: String,
+}
+
+impl ItemTitle {
+    fn parse(title: &str) -> Option<Self> {
+        let heading =
+            item_grammar::parse_heading(title).filter(|heading| !heading.tags.is_empty())?;
+        let key = titles::normalize_key(heading.rest);
+        Some(Self {
+            numbers: heading.tags,
+            key: key.trim_end_matches("continued").to_owned(),
+        })
+    }
+
+    // A running head may be shorter than the title.
+    fn repeats(&self, item: &Self) -> bool {
+        self.numbers == item.numbers && item.key.starts_with(&self.key)
+    }
 }

@@ -139,20 +139,3 @@ pub(super) fn style_of_run_in(
         ..style_of(lines, row)
     }
 }
-
-/// A heading seen on the page.
-#[derive(Debug, Clone)]
-pub(super) struct LayoutHeading {
-    /// First and last row.
-    pub(super) rows: (usize, usize),
-    pub(super) title: String,
-    pub(super) style: HeadingStyle,
-    /// Set by the budget; see `OutlineHead::rank`.
-    pub(super) rank: u32,
-    /// Its style occurs more often than sections usually do.
-    pub(super) dense: bool,
-    /// At least 90 % of the headings of its style have a paragraph below.
-    pub(super) over_text: bool,
-    /// The title of a financial statement, kept regardless of the budget.
-    pub(super) statement: bool,
-}

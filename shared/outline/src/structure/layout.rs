@@ -1,81 +1,65 @@
-//! Finds headings by layout: size, weight, capitals, emphasis, numbers and space.
-//!
-//! First each row is judged by itself and its neighbors (`is_candidate`), then headings are compared with each other
-//! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
+//! Finds lines that may be headings by their layout: size, weight, capitals, emphasis, numbers and space.
 
-use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
-
-use super::false_headings::{
-    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, is_dateline,
-    is_label, stands_on_table,
-};
-use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
-use super::heading_style::{LayoutHeading, style_of, style_of_run_in};
+use super::false_headings::{ends_with_connector, is_boilerplate, is_dateline};
+use super::heading_candidate::{HeadingCandidate, Verdict};
+use super::heading_style::{style_of, style_of_run_in};
 use super::line_features::{LineFeatures, LineTable, is_finished};
+use super::line_rules::{opens_text, rule_against_line, stands_out};
 use super::numbering::{self, NumberClass};
-use super::outline_head::LAYOUT_RANK;
 use super::statements::{is_statement_title, names_notes};
 use super::titles;
+use super::weights::{
+    DISPLAY_TYPE, JOINED, NARROW, RAGGED_EDGE, RIGHT_EDGE, SAME_PARAGRAPH, SENTENCE_WORDS, SMALLER,
+    TIGHT, WIDE, WRAPPED, WRAPPED_WORDS,
+};
 
-// Shorter titles with a full stop are run-in labels rather than sentences.
-const SENTENCE_WORDS: usize = 6;
-// Titles set larger than the text by more points are display type.
-const DISPLAY_TYPE: f32 = 4.0;
-
-/// All headings outside `excluded` rows. `other_sections` are rows and titles of announced sections.
-pub(super) fn find_headings(
-    lines: &LineTable<'_>,
-    excluded: &[bool],
-    other_sections: &[(usize, &str)],
-) -> Vec<LayoutHeading> {
-    let mut headings: Vec<LayoutHeading> = Vec::new();
+/// The candidates outside `excluded` rows, in reading order, judged by their lines.
+pub(super) fn find_candidates(lines: &LineTable<'_>, excluded: &[bool]) -> Vec<HeadingCandidate> {
+    let mut candidates: Vec<HeadingCandidate> = Vec::new();
     let mut at = 0;
     while at < lines.rows.len() {
-        let run_in = run_in_heading(lines, at).filter(|_| !excluded[at]);
-        if excluded[at] || run_in.is_some() || !is_candidate(lines, at) {
-            at = run_in.as_ref().map_or(at, |heading| heading.rows.1) + 1;
-            headings.extend(run_in);
-            continue;
-        }
-        let last = last_wrapped_row(lines, excluded, at);
-        let title = heading_title(lines, at, last);
-        let words = titles::word_count(&title);
-        let numbered = !numbering::parse_numbers(&title).is_empty();
-        let listed = ["; and", "; or", ";"]
-            .iter()
-            .any(|end| title.ends_with(end));
-        let closed = title.ends_with('.') && !numbered;
-        // Headings of risk factors are whole sentences, so sentences are collected here and judged in company later.
-        let sentence = closed && words >= SENTENCE_WORDS && opens_text(lines, at, last);
-        let most = if numbered || sentence { 55 } else { 32 };
-        let label = is_label(lines, last, &title);
-        if !listed && !label && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
-            let mut style = style_of(lines, &lines.rows[at]);
-            style.sentence = sentence;
-            headings.push(LayoutHeading {
-                rows: (at, last),
-                title,
-                style,
-                rank: LAYOUT_RANK,
-                dense: false,
-                over_text: false,
-                statement: is_statement_title(lines, at),
-            });
-        }
-        at = last + 1;
+        let candidate = if excluded[at] {
+            None
+        } else {
+            run_in_heading(lines, at).or_else(|| read_candidate(lines, excluded, at))
+        };
+        at = candidate.as_ref().map_or(at, |found| found.rows.1) + 1;
+        candidates.extend(candidate);
     }
-    // Each filter counts what the ones before it left. Sentences go first, so that they do not inflate the counts of styles.
-    heading_filters::filter_sentences(&mut headings);
-    heading_filters::filter_run_ins(&mut headings, other_sections);
-    heading_filters::drop_contents_lists(&mut headings, other_sections);
-    heading_filters::drop_labels(lines, &mut headings);
-    heading_filters::drop_repeated(lines, &mut headings);
-    heading_filters::filter_styles(lines, &mut headings);
-    headings
+    candidates
+}
+
+/// The candidate that begins in a row.
+fn read_candidate(lines: &LineTable<'_>, excluded: &[bool], at: usize) -> Option<HeadingCandidate> {
+    let is_statement = is_statement_title(lines, at);
+    if !is_statement && !stands_out(lines, at) {
+        return None;
+    }
+    let rule = Some(at)
+        .filter(|_| !is_statement)
+        .and_then(|at| rule_against_line(lines, at));
+    let style = style_of(lines, &lines.rows[at]);
+    if let Some(rule) = rule {
+        let title = titles::fold_whitespace(lines.rows[at].text);
+        return Some(HeadingCandidate {
+            verdict: Verdict::NotHeading(rule),
+            ..HeadingCandidate::new((at, at), title, style)
+        });
+    }
+    let last = last_wrapped_row(lines, excluded, at);
+    let title = heading_title(lines, at, last);
+    let mut candidate = HeadingCandidate {
+        statement: is_statement,
+        ..HeadingCandidate::new((at, last), title, style)
+    };
+    // Headings of risk factors are whole sentences, so sentences are collected here and compared with each other later.
+    candidate.style.sentence =
+        candidate.is_closed() && candidate.words >= SENTENCE_WORDS && opens_text(lines, at, last);
+    Some(candidate)
 }
 
 /// The heading that a bold or emphasized phrase at the start of a paragraph is; it may fill the first row and end in the next.
-fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
+fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> {
     let row = &lines.rows[at];
     let (phrase, last) = match (row.run_in, lines.next_on_page(at)) {
         (Some(phrase), _) => (phrase, at),
@@ -90,9 +74,9 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     let above = at
         .checked_sub(1)
         .map(|above| &lines.rows[above])
-        .filter(|above| above.page == row.page && row.gap < 0.5 + lines.leading);
+        .filter(|above| above.page == row.page && row.gap < TIGHT + lines.leading);
     let opens = above.is_none_or(|above| above.running || is_finished(above.text));
-    let fits = !row.running && !row.table && (row.size - lines.body).abs() < 1.3;
+    let fits = !row.running && !row.table && (row.size - lines.body).abs() < SMALLER;
     let title = if last == at {
         phrase.text.to_string()
     } else {
@@ -102,14 +86,9 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
         .first()
         .is_some_and(|number| number.class == NumberClass::Figure);
     let is_text = is_boilerplate(row) || is_dateline(phrase.text);
-    (opens && fits && !is_caption && !is_text).then(|| LayoutHeading {
-        rows: (at, last),
-        title: titles::fold_whitespace(&title),
-        style: style_of_run_in(lines, row, &phrase),
-        rank: LAYOUT_RANK,
-        dense: false,
-        over_text: false,
-        statement: false,
+    (opens && fits && !is_caption && !is_text).then(|| {
+        let title = titles::fold_whitespace(&title);
+        HeadingCandidate::new((at, last), title, style_of_run_in(lines, row, &phrase))
     })
 }
 
@@ -119,9 +98,9 @@ fn is_full(row: &LineFeatures<'_>, next: &LineFeatures<'_>) -> bool {
         .run_in
         .is_some_and(|phrase| (phrase.bold, phrase.emphasis) == (row.bold, row.emphasis));
     is_alike
-        && next.gap < 0.4
+        && next.gap < SAME_PARAGRAPH
         && row.cells == 1
-        && row.x1 > next.x1 - 5.0 * row.size
+        && row.x1 > next.x1 - RAGGED_EDGE * row.size
         && !is_finished(row.text)
 }
 
@@ -147,189 +126,6 @@ fn heading_title(lines: &LineTable<'_>, first: usize, last: usize) -> String {
     titles::fold_whitespace(&text.join(" "))
 }
 
-// The checks go from cheap to expensive. First everything that is certainly text, table or page furniture is rejected, then
-// lines that cannot start or end a title, then lines whose neighbors show that they belong to a paragraph or table. Only
-// what remains must differ from the body text in size, weight, case or slant.
-fn is_candidate(lines: &LineTable<'_>, at: usize) -> bool {
-    let row = &lines.rows[at];
-    if is_statement_title(lines, at) {
-        return true;
-    }
-    let letters = row
-        .text
-        .chars()
-        .take(300)
-        .filter(|c| c.is_alphabetic())
-        .count();
-    let cjk = row.text.chars().next().is_some_and(numbering::is_cjk);
-    let tabular = (row.table || row.declared_row || row.cells >= 3 || row.figures) && !row.titled;
-    if row.running
-        || row.prose
-        || row.marked
-        || tabular
-        || heads_exhibits(row)
-        || (letters < 3 && !(cjk && letters >= 2))
-        || row.words > 24
-        || row.words == 0
-    {
-        return false;
-    }
-    let number = numbering::parse_numbers(row.text).first().copied();
-    // A numbered figure is a caption. An exhibit heading begins a page; elsewhere the line is an entry of a list.
-    let listed = at > lines.rows_on(row.page as usize).start + PAGE_TOP;
-    if number.is_some_and(|number| {
-        number.class == NumberClass::Figure || number.class == NumberClass::Exhibit && listed
-    }) {
-        return false;
-    }
-    let first = row.text.chars().next().unwrap_or(' ');
-    let starts = first.is_uppercase()
-        || cjk
-        || number.is_some()
-        || matches!(first, '“' | '"' | '‘')
-        || is_yeared(row.text);
-    let wraps = lines
-        .next_on_page(at)
-        .is_some_and(|next| next.gap < 0.75 + lines.leading && LineTable::same_style(row, next));
-    let emphasized = lines.is_emphasized(row.emphasis);
-    let marked = row.bold || emphasized || row.caps;
-    if !starts
-        || (ends_mid_sentence(row)
-            && !(wraps && (row.bold || emphasized))
-            && !(marked && opens_text(lines, at, at)))
-        || is_boilerplate(row)
-        || is_below_signature(lines, at)
-        || inside_paragraph(lines, at)
-    {
-        return false;
-    }
-    // Reject the first line of a paragraph set in another size, and cells in the head of a table.
-    let next = lines.next_on_page(at);
-    let opens_paragraph = !marked
-        && next
-            .is_some_and(|next| next.prose && next.gap < 0.4 && LineTable::same_style(row, next));
-    let overlapped = next.is_some_and(|next| next.gap < -0.3 && next.table && next.x0 < row.x0);
-    if opens_paragraph || overlapped {
-        return false;
-    }
-    let large = row.size > lines.body + 0.8;
-    // A heading may be smaller than the body text if it stands above small print of its own size.
-    let sized = row.size > lines.body - 1.3
-        || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
-    let bold = row.bold && !lines.body_bold && sized;
-    let caps = row.caps && row.size > lines.body - 1.3 && row.gap > 0.3 && letters >= 5;
-    let emphasized = emphasized
-        && (row.words <= 14 || number.is_some())
-        && row.gap > 0.35
-        && row.size > lines.body - 1.3;
-    let over_table = row.size <= lines.body + 0.8 && number.is_none() && stands_on_table(lines, at);
-    !over_table && (large || bold || caps || emphasized) || is_plain_numbered(lines, at, number)
-}
-
-/// Whether the row is the name below a signature, or the office close below the name.
-fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
-    let page = lines.rows_on(lines.rows[at].page as usize);
-    let rows = &lines.rows[page.start..=at];
-    let is_name = |signature: &LineFeatures<'_>, row: &LineFeatures<'_>| {
-        let signer = signature
-            .text
-            .rsplit_once("/s/")
-            .map(|(_, name)| titles::normalize_key(name));
-        signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
-    };
-    match rows {
-        [.., signature, row] if is_name(signature, row) => true,
-        [.., signature, name, row] => is_name(signature, name) && row.gap < 0.75 + lines.leading,
-        _ => false,
-    }
-}
-
-/// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
-fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
-    let is_column = |key: &str| matches!(key, "exhibit" | "exhibitno" | "exhibitnumber");
-    row.cells >= 2 && is_column(&titles::normalize_key(row.first_cell))
-}
-
-/// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.
-fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bool {
-    let row = &lines.rows[last];
-    let has_paragraph_below = lines.next_on_page(last).is_some_and(|next| {
-        let is_apart =
-            (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + lines.leading;
-        is_apart && !LineTable::same_style(row, next)
-    });
-    has_paragraph_below
-        && (row.bold || lines.is_emphasized(row.emphasis))
-        && row.text.ends_with('.')
-        && lines.rows[first].gap > 0.5 + lines.leading
-}
-
-/// `2023 financial results`: a year and words.
-fn is_yeared(text: &str) -> bool {
-    let year = text.get(..4).is_some_and(|year| {
-        year.starts_with(['1', '2']) && year.bytes().all(|b| b.is_ascii_digit())
-    });
-    year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
-}
-
-/// Whether a line set like the text is a numbered heading.
-// Rules and contracts set headings like their text. A number alone would admit every list, so the line must also be short,
-// in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
-fn is_plain_numbered(
-    lines: &LineTable<'_>,
-    at: usize,
-    number: Option<numbering::TitleNumber<'_>>,
-) -> bool {
-    let row = &lines.rows[at];
-    let Some(number) = number.filter(|number| !number.rest.is_empty()) else {
-        return false;
-    };
-    let next_gap = lines.next_on_page(at).map_or(9.0, |next| next.gap);
-    // `3.6 Why Models Fail` may go on in the next line; the space comes below that one.
-    let wraps = matches!(number.class, NumberClass::Decimal(2..))
-        && lines.next_on_page(at).is_some_and(|next| {
-            let is_full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > 110.0;
-            is_full && next.gap < 0.4 && next.words <= 8 && next.x0 >= row.x0 - 1.0
-        })
-        && lines
-            .next_on_page(at + 1)
-            .is_some_and(|after| after.gap > 0.45);
-    let worded = matches!(
-        number.class,
-        NumberClass::Chapter
-            | NumberClass::Article
-            | NumberClass::Appendix
-            | NumberClass::CjkChapter
-            | NumberClass::CjkSection
-    );
-    let size_fits = row.size > lines.body - 0.8;
-    let first = number.rest.chars().next().unwrap_or(' ');
-    let titled = first.is_uppercase() || numbering::is_cjk(first);
-    let closed = row.text.ends_with(['.', ';', ':', ',']);
-    size_fits
-        && titled
-        && !closed
-        && row.words <= 14
-        && row.gap > 0.45
-        && (worded || wraps || next_gap > 0.45)
-        && is_title_case(number.rest)
-}
-
-/// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital.
-fn is_title_case(text: &str) -> bool {
-    let long = text
-        .split_whitespace()
-        .filter(|word| word.chars().count() >= 4 && !SMALL_TITLE_WORDS.contains(word));
-    let mut all = 0;
-    let mut capital = 0;
-    for word in long.take(30) {
-        all += 1;
-        let first = word.chars().next().unwrap_or(' ');
-        capital += usize::from(first.is_uppercase() || numbering::is_cjk(first));
-    }
-    capital * 10 >= all * 6
-}
-
 /// The last row of a heading that wraps over rows.
 // Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
 // if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
@@ -346,7 +142,7 @@ fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let statement = is_statement_title(lines, last)
             || is_statement_title(lines, last + 1)
             || names_notes(next.text);
-        let near = next.page == row.page && next.gap < 0.75 + lines.leading;
+        let near = next.page == row.page && next.gap < WRAPPED + lines.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
         let numbered =
@@ -358,18 +154,22 @@ fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> u
             || next.running
             || next.table
             || next.prose
-            || next.words > 22
+            || next.words > WRAPPED_WORDS
             || next.words == 0
         {
             break;
         }
         let centered = row.centered && next.centered;
         // In a narrow column a title wraps early. Rows without extra space between them are one title there.
-        let wide = if next.gap < 0.4 { 110.0 } else { 250.0 };
-        let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
+        let wide = if next.gap < SAME_PARAGRAPH {
+            NARROW
+        } else {
+            WIDE
+        };
+        let full = row.x1 > next.x1 - RIGHT_EDGE && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
         // Lines of display type without extra space between them are one title, wherever it breaks.
-        let display = row.size > lines.body + DISPLAY_TYPE && next.gap < 0.5;
+        let display = row.size > lines.body + DISPLAY_TYPE && next.gap < TIGHT;
         let finished = row.text.ends_with(['.', '?', '!']) || row.text.ends_with(':') && !display;
         if finished
             || is_boilerplate(next)
@@ -391,26 +191,38 @@ fn is_number_over_title(lines: &LineTable<'_>, at: usize) -> bool {
         && lines
             .next_on_page(at)
             .is_some_and(|next: &LineFeatures<'_>| {
-                let marked = next.caps || next.bold || next.size > lines.body + 0.8;
+                let marked = next.caps || next.bold || lines.is_large(next);
                 let title = !next.prose
                     && !next.table
                     && !next.running
-                    && next.words <= 22
+                    && next.words <= WRAPPED_WORDS
                     && !is_boilerplate(next);
-                marked && title && next.gap < 1.2 && numbering::parse_numbers(next.text).is_empty()
+                marked
+                    && title
+                    && next.gap < JOINED
+                    && numbering::parse_numbers(next.text).is_empty()
             })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Doc, line};
+    use super::super::heading_candidate::Document;
+    use super::super::heading_rules::judge_candidates;
     use super::*;
 
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
         let lines = LineTable::new(doc.pages(&source));
-        find_headings(&lines, &vec![false; lines.rows.len()], &[])
+        let excluded = vec![false; lines.rows.len()];
+        let document = Document {
+            lines: &lines,
+            announced: &[],
+            is_filing: false,
+        };
+        judge_candidates(&document, &excluded)
             .into_iter()
+            .filter(HeadingCandidate::is_kept)
             .map(|heading| heading.title)
             .collect()
     }

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use stemma_document::{Emphasis, GridLine, Line, LineRole, Page, StyleRun};
 
 use super::statements::names_statement;
+use super::weights::{
+    CLOSE, FLOWING, JOINED, LARGER, PAGE_TOP_GAP, SAME_SIZE, SMALLER, TEXT_WORDS,
+};
 use super::{item_grammar, numbering, titles};
 
 // Bytes of a line that the rules read.
@@ -155,9 +158,19 @@ impl<'a> LineTable<'a> {
         emphasis.is_some() && emphasis != self.body_emphasis
     }
 
+    /// Whether a row is larger than the text.
+    pub(super) fn is_large(&self, row: &LineFeatures<'_>) -> bool {
+        row.size > self.body + LARGER
+    }
+
+    /// Whether a row is small print.
+    pub(super) fn is_small(&self, row: &LineFeatures<'_>) -> bool {
+        row.size <= self.body - SMALLER
+    }
+
     /// Whether two rows have the same size, weight and emphasis.
     pub(super) fn same_style(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
-        (a.size - b.size).abs() < 0.6 && a.bold == b.bold && a.emphasis == b.emphasis
+        (a.size - b.size).abs() < SAME_SIZE && a.bold == b.bold && a.emphasis == b.emphasis
     }
 
     // Only lines of prose vote, by their letters. In filings with many tables the small print of cells would win otherwise,
@@ -194,7 +207,7 @@ impl<'a> LineTable<'a> {
         let pairs = self.rows.windows(2).filter(|pair| {
             let above = &pair[0];
             let row = &pair[1];
-            let is_body = (above.size - self.body).abs() < 0.6 && above.cells == 1;
+            let is_body = (above.size - self.body).abs() < SAME_SIZE && above.cells == 1;
             is_body
                 && above.page == row.page
                 && above.words >= 7
@@ -219,7 +232,11 @@ impl<'a> LineTable<'a> {
             .rows
             .iter()
             .filter(|row: &&LineFeatures<'_>| {
-                !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8
+                !row.running
+                    && !row.table
+                    && !row.prose
+                    && row.words <= 16
+                    && row.size > body - LARGER
             })
             .filter_map(|row: &LineFeatures<'_>| {
                 Some(
@@ -253,7 +270,7 @@ impl<'a> LineTable<'a> {
                 let beside =
                     |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
                 let between =
-                    beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < 1.2;
+                    beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < JOINED;
                 row.table = own[offset] || between;
                 row.declared_row = declared[offset];
             }
@@ -261,7 +278,7 @@ impl<'a> LineTable<'a> {
     }
 
     fn is_joined(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
-        a.page == b.page && Self::same_style(a, b) && b.gap < 1.2
+        a.page == b.page && Self::same_style(a, b) && b.gap < JOINED
     }
 
     /// Number of lines of the same style close together around `at`, up to five in each direction.
@@ -296,14 +313,14 @@ impl<'a> LineTable<'a> {
             let flows_on = next.is_some_and(|next| {
                 next.text.starts_with(char::is_lowercase)
                     && Self::same_style(row, next)
-                    && next.gap < 0.9 + self.leading
+                    && next.gap < CLOSE + self.leading
                     && row.words as usize > 6
             });
             let flows_in = before.is_some_and(|above| {
                 Self::same_style(row, above)
-                    && row.gap < 0.6 + self.leading
+                    && row.gap < FLOWING + self.leading
                     && above.x1 - above.x0 > 0.6 * width.min(above.x1 + 40.0)
-                    && above.words >= 8
+                    && above.words >= TEXT_WORDS
                     && !is_finished(above.text)
                     && row.x0 < above.x0 + row.size
                     && !above.table
@@ -377,9 +394,9 @@ fn read_page<'a>(rows: &mut Vec<LineFeatures<'a>>, index: usize, page: &'a Page)
         row.centered = left > 0.15 * width && (left - right).abs() < 0.06 * width;
         row.gap = match above {
             Some((y0, y1)) if row.y0 >= y0 - 1.0 => {
-                ((row.y0 - y1) / row.size.max(4.0)).clamp(-1.0, 9.0)
+                ((row.y0 - y1) / row.size.max(4.0)).clamp(-1.0, PAGE_TOP_GAP)
             }
-            _ => 9.0,
+            _ => PAGE_TOP_GAP,
         };
         above = Some((row.y0, row.y1));
         rows.push(row);
@@ -433,7 +450,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         figures,
         titled,
         marked: is_marked(source),
-        gap: 9.0,
+        gap: PAGE_TOP_GAP,
         running: source.role != LineRole::Body,
         prose: false,
         table: false,

@@ -15,6 +15,7 @@ mod candidates;
 mod cross_index;
 mod display_type;
 mod exhibits;
+mod explain;
 mod false_headings;
 #[cfg(test)]
 mod filing_tests;
@@ -24,13 +25,16 @@ pub(crate) mod form_items;
 mod forms;
 mod front_back_matter;
 mod heading_budget;
+mod heading_candidate;
 mod heading_filters;
+mod heading_rules;
 mod heading_style;
 mod item_grammar;
 mod item_headings;
 mod layout;
 mod levels;
 mod line_features;
+mod line_rules;
 mod locate;
 mod monotone_chain;
 mod numbered_chapters;
@@ -40,13 +44,13 @@ mod oversized_sections;
 pub mod page_analysis;
 mod page_labels;
 mod page_references;
-mod paged_outline;
 mod primary_outline;
 #[cfg(test)]
 mod property_tests;
 mod reading_windows;
 mod rule_outline;
 mod section_candidate;
+mod section_rules;
 mod statements;
 mod submission_outline;
 mod text_blocks;
@@ -55,10 +59,12 @@ mod text_outline;
 mod text_rows;
 mod titles;
 mod toc;
+mod weights;
 mod windows;
 
 pub use added_headings::{AddedHeadings, NamedHeading};
 pub use cross_index::{IndexNote, IndexRow};
+pub use explain::{HeadingDecision, HeadingFeatures, HeadingReport, explain_page};
 pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
 pub use rule_outline::RuleOutline;
 use serde::{Deserialize, Serialize};
@@ -124,7 +130,7 @@ pub struct Draft {
 pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, OutlineError> {
     match &source.body {
         SourceBody::Pages(pages) => outline_documents(source, pages, |source, pages| {
-            paged_outline::outline(source, pages, settings)
+            RuleOutline::new(source, pages, settings).draft()
         }),
         SourceBody::Lines(lines) => {
             let is_submission = source.metadata.contains_key("accession");

@@ -8,15 +8,13 @@ use std::collections::BTreeMap;
 use stemma_document::EvidenceSource;
 use stemma_reading::vocabulary::UNNUMBERED_CHAPTERS;
 
+use super::heading_candidate::Document;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
-
-const MIN_CHAPTERS: usize = 3;
-// Steps of a procedure are numbered like chapters, but end on the page or two where they begin.
-const MIN_SHARE: f32 = 0.15;
+use super::weights::{CHAPTERS_SHARE, MIN_CHAPTERS};
 
 /// The longest run of chapters 1, 2, 3 of one look.
 struct Chapters {
@@ -26,26 +24,30 @@ struct Chapters {
     rank: u32,
 }
 
-/// Removes unnumbered headings inside the list of references: names of journals and conferences in italics.
-pub(super) fn drop_references(lines: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+/// Unnumbered headings inside the list of references: names of journals and conferences in italics.
+pub(super) fn reference_entries(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
+    let mut entries = Vec::new();
     let mut list: Option<u32> = None;
-    heads.retain(|head| {
-        let row = &lines.rows[head.rows.0];
+    for (at, head) in heads.iter().enumerate() {
+        let row = &document.lines.rows[head.rows.0];
         let is_entry = list.is_some_and(|rank| head.rank > rank)
             && head.evidence == EvidenceSource::Layout
-            && !style_of(lines, row).is_numbered()
+            && !style_of(document.lines, row).is_numbered()
             && numbering::bare_letter(row.text).is_none();
-        if !is_entry {
-            let key = titles::normalize_key(&head.title);
-            let key = key.trim_start_matches(|c: char| c.is_ascii_digit());
-            list = matches!(key, "references" | "bibliography" | "workscited").then_some(head.rank);
+        if is_entry {
+            entries.push(at);
+            continue;
         }
-        !is_entry
-    });
+        let key = titles::normalize_key(&head.title);
+        let key = key.trim_start_matches(|c: char| c.is_ascii_digit());
+        list = matches!(key, "references" | "bibliography" | "workscited").then_some(head.rank);
+    }
+    entries
 }
 
 /// Gives unnumbered headings and appendices beside the numbered chapters the rank of the chapters.
-pub(super) fn align_with_chapters(lines: &LineTable<'_>, heads: &mut [OutlineHead]) {
+pub(super) fn align_with_chapters(heads: &mut [OutlineHead], document: &Document<'_>) {
+    let lines = document.lines;
     let Some(chapters) = find_chapters(lines, heads) else {
         return;
     };
@@ -111,7 +113,7 @@ fn find_chapters(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapter
         .into_iter()
         .filter(|(_, (_, run))| {
             let rows = |at: usize| heads[run[at]].rows.0 as f32;
-            run.len() >= MIN_CHAPTERS && rows(run.len() - 1) - rows(0) > MIN_SHARE * total
+            run.len() >= MIN_CHAPTERS && rows(run.len() - 1) - rows(0) > CHAPTERS_SHARE * total
         })
         .max_by_key(|(_, (_, run))| run.len())?;
     let mut ranks: BTreeMap<u32, usize> = BTreeMap::new();

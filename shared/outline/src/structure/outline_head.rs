@@ -2,9 +2,6 @@
 
 use stemma_document::{Destination, EvidenceSource};
 
-use super::heading_style::LayoutHeading;
-use super::numbering;
-
 /// A section with its place and rank.
 #[derive(Debug, Clone)]
 pub(super) struct OutlineHead {
@@ -21,22 +18,6 @@ pub(super) struct OutlineHead {
     pub(super) rank: u32,
     /// Never has children.
     pub(super) leaf: bool,
-}
-
-impl OutlineHead {
-    pub(super) fn from_layout(heading: &LayoutHeading) -> Self {
-        Self {
-            rows: heading.rows,
-            title: heading.title.clone(),
-            number: numbering::leading_number(&heading.title),
-            printed: None,
-            target: None,
-            evidence: EvidenceSource::Layout,
-            unconfirmed: false,
-            rank: heading.rank,
-            leaf: false,
-        }
-    }
 }
 
 /// Distance between two levels; leaves room to insert ranks between them.

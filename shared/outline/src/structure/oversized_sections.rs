@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
-use super::heading_style::{HeadingStyle, LayoutHeading};
+use super::heading_candidate::HeadingCandidate;
+use super::heading_style::HeadingStyle;
 use super::line_features::LineTable;
 use super::outline_head::{OutlineHead, enclosing_heads};
 use super::{StructureSettings, windows};
@@ -42,38 +43,22 @@ impl RowTokens {
     }
 }
 
-/// Rows of a section without sub-sections, from its heading to the next one.
-pub(super) struct RowSpan {
-    pub(super) rows: Range<usize>,
-}
-
-/// The spans between neighboring heads that are over both limits.
-pub(super) fn large_spans(
+/// The rows between neighboring heads that are over both limits.
+fn large_spans(
     lines: &LineTable<'_>,
     tokens: &RowTokens,
     heads: &[OutlineHead],
     settings: &StructureSettings,
-) -> Vec<RowSpan> {
-    // The text before the first heading may be too large as well.
-    let mut starts: Vec<usize> = std::iter::once(0)
-        .chain(heads.iter().map(|head| head.rows.0))
-        .collect();
-    starts.push(lines.rows.len());
-    large_ranges(lines, tokens, &starts, settings)
-        .into_iter()
-        .map(|rows| RowSpan { rows })
-        .collect()
-}
-
-/// The rows between neighbors among `starts` that are over both limits.
-pub(super) fn large_ranges(
-    lines: &LineTable<'_>,
-    tokens: &RowTokens,
-    starts: &[usize],
-    settings: &StructureSettings,
 ) -> Vec<Range<usize>> {
-    let all = starts.windows(2).map(|pair| pair[0]..pair[1]);
-    all.filter(|rows| is_large(lines, tokens, rows, settings))
+    // The text before the first heading may be too large as well.
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(heads.iter().map(|head| head.rows.0))
+        .chain([lines.rows.len()])
+        .collect();
+    starts
+        .windows(2)
+        .map(|pair| pair[0]..pair[1])
+        .filter(|rows| is_large(lines, tokens, rows, settings))
         .collect()
 }
 
@@ -93,32 +78,34 @@ fn is_large(
         && tokens.total_in(rows) > u64::from(settings.max_tokens_per_node)
 }
 
-/// Adds headings that the budget left out inside leaves above `DIVIDED_TOKENS`.
+/// Which of the headings that the budget left out divide leaves above `DIVIDED_TOKENS`.
 // A style is added to all of the section that encloses it: an added heading may be larger than headings of the next leaf,
 // and these would belong to it for good if the next heading of its style were missing.
-pub(super) fn divide_leaves(
+pub(super) fn dividing_headings(
     lines: &LineTable<'_>,
     tokens: &RowTokens,
-    heads: &mut Vec<OutlineHead>,
-    unused: &[LayoutHeading],
-) {
+    heads: &[OutlineHead],
+    left_out: &[&HeadingCandidate],
+) -> Vec<bool> {
     let mut starts: Vec<usize> = heads.iter().map(|head| head.rows.1).collect();
     starts.insert(0, 0);
     starts.push(lines.rows.len());
-    let mut chosen = vec![false; unused.len()];
+    let mut chosen = vec![false; left_out.len()];
     for pair in starts.windows(2).filter(|pair| pair[0] < pair[1]) {
-        divide(tokens, pair[0]..pair[1], unused, MAX_STYLES, &mut chosen);
+        divide(tokens, pair[0]..pair[1], left_out, MAX_STYLES, &mut chosen);
     }
-    let places = unused.iter().map(|heading| (heading.rows.0, heading.rank));
+    let places = left_out
+        .iter()
+        .map(|heading| (heading.rows.0, heading.rank));
     let enclosing = enclosing_heads(heads, places);
-    let key = |at: usize| (enclosing[at], unused[at].rank, unused[at].style);
-    let styles: BTreeSet<_> = (0..unused.len())
+    let key = |at: usize| (enclosing[at], left_out[at].rank, left_out[at].style);
+    let styles: BTreeSet<_> = (0..left_out.len())
         .filter(|at| chosen[*at])
         .map(key)
         .collect();
-    let added = (0..unused.len()).filter(|at| styles.contains(&key(*at)));
-    heads.extend(added.map(|at| OutlineHead::from_layout(&unused[at])));
-    heads.sort_by_key(|head| (head.rows.0, head.rank));
+    (0..left_out.len())
+        .map(|at| styles.contains(&key(at)))
+        .collect()
 }
 
 /// Divides `rows` at their headings of the highest style, and each part again while it is too large.
@@ -126,7 +113,7 @@ pub(super) fn divide_leaves(
 fn divide(
     tokens: &RowTokens,
     rows: Range<usize>,
-    unused: &[LayoutHeading],
+    left_out: &[&HeadingCandidate],
     styles: usize,
     chosen: &mut [bool],
 ) {
@@ -134,10 +121,10 @@ fn divide(
     if styles == 0 || total <= DIVIDED_TOKENS {
         return;
     }
-    let from = unused.partition_point(|heading| heading.rows.0 <= rows.start);
-    let to = unused.partition_point(|heading| heading.rows.0 < rows.end);
+    let from = left_out.partition_point(|heading| heading.rows.0 <= rows.start);
+    let to = left_out.partition_point(|heading| heading.rows.0 < rows.end);
     let mut counts: BTreeMap<(u32, HeadingStyle), u64> = BTreeMap::new();
-    for heading in unused.get(from..to).unwrap_or_default() {
+    for heading in left_out.get(from..to).unwrap_or_default() {
         *counts.entry((heading.rank, heading.style)).or_default() += 1;
     }
     let Some((highest, _)) = counts
@@ -147,64 +134,22 @@ fn divide(
         return;
     };
     let mut start = rows.start;
-    for at in (from..to).filter(|at| (unused[*at].rank, unused[*at].style) == highest) {
+    for at in (from..to).filter(|at| (left_out[*at].rank, left_out[*at].style) == highest) {
         chosen[at] = true;
-        divide(tokens, start..unused[at].rows.0, unused, styles - 1, chosen);
-        start = unused[at].rows.1;
+        divide(
+            tokens,
+            start..left_out[at].rows.0,
+            left_out,
+            styles - 1,
+            chosen,
+        );
+        start = left_out[at].rows.1;
     }
-    divide(tokens, start..rows.end, unused, styles - 1, chosen);
+    divide(tokens, start..rows.end, left_out, styles - 1, chosen);
 }
 
-/// A window that stands in for a section.
-pub(super) struct PageWindow {
-    pub(super) head: OutlineHead,
-    pub(super) gap: Gap,
-}
-
-/// Windows over the pages of a span; all but the first start at the top of their page.
-pub(super) fn into_windows(
-    lines: &LineTable<'_>,
-    pages: &[Page],
-    stretch: &RowSpan,
-    settings: &StructureSettings,
-) -> Vec<PageWindow> {
-    let first = lines.rows[stretch.rows.start].page as usize;
-    let last = lines.rows[stretch.rows.end - 1].page as usize;
-    let cuts = windows::cut_windows(pages, first..last + 1, settings.window_tokens);
-    cuts.iter()
-        .filter(|cut| !lines.rows_on(cut.start).is_empty() || cut.start == first)
-        .map(|cut| {
-            let row = lines.rows_on(cut.start).start.max(stretch.rows.start);
-            page_window(row, cut)
-        })
-        .collect()
-}
-
-fn page_window(row: usize, cut: &Range<usize>) -> PageWindow {
-    let pages = PageSpan::between(
-        PageNo::from_index(cut.start),
-        PageNo::from_index(cut.end - 1),
-    );
-    let gap = Gap {
-        code: super::WINDOWS.into(),
-        pages: Some(pages),
-        detail: "no headings were found here; a window of pages stands in for a section".into(),
-    };
-    let head = OutlineHead {
-        rows: (row, row),
-        title: windows::window_title(cut),
-        number: None,
-        printed: None,
-        target: None,
-        evidence: EvidenceSource::Window,
-        unconfirmed: false,
-        rank: WINDOW_RANK,
-        leaf: false,
-    };
-    PageWindow { head, gap }
-}
-
-/// Adds windows where a span is still too large, or everywhere if there is no heading at all.
+/// Adds windows of pages where a span is still too large, or everywhere if there is no heading at all. All windows of a span
+/// but the first start at the top of their page.
 pub(super) fn add_windows(
     lines: &LineTable<'_>,
     (pages, tokens): (&[Page], &RowTokens),
@@ -215,19 +160,44 @@ pub(super) fn add_windows(
     if lines.rows.is_empty() {
         return;
     }
-    let whole = RowSpan {
-        rows: 0..lines.rows.len(),
-    };
-    let stretches = if heads.is_empty() {
-        vec![whole]
+    let spans = if heads.is_empty() {
+        std::iter::once(0..lines.rows.len()).collect()
     } else {
         large_spans(lines, tokens, heads, settings)
     };
-    for stretch in stretches {
-        for window in into_windows(lines, pages, &stretch, settings) {
-            heads.push(window.head);
-            gaps.push(window.gap);
+    for span in spans {
+        let first = lines.rows[span.start].page as usize;
+        let last = lines.rows[span.end - 1].page as usize;
+        for cut in windows::cut_windows(pages, first..last + 1, settings.window_tokens) {
+            let rows = lines.rows_on(cut.start);
+            if !rows.is_empty() || cut.start == first {
+                heads.push(window_head(rows.start.max(span.start), &cut));
+                gaps.push(window_gap(&cut));
+            }
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
+}
+
+fn window_head(row: usize, cut: &Range<usize>) -> OutlineHead {
+    OutlineHead {
+        rows: (row, row),
+        title: windows::window_title(cut),
+        number: None,
+        printed: None,
+        target: None,
+        evidence: EvidenceSource::Window,
+        unconfirmed: false,
+        rank: WINDOW_RANK,
+        leaf: false,
+    }
+}
+
+fn window_gap(cut: &Range<usize>) -> Gap {
+    let first = PageNo::from_index(cut.start);
+    Gap {
+        code: super::WINDOWS.into(),
+        pages: Some(PageSpan::between(first, PageNo::from_index(cut.end - 1))),
+        detail: "no headings were found here; a window of pages stands in for a section".into(),
+    }
 }

@@ -11,13 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Destination, EvidenceSource, Gap, Method, PageNo, PageSpan, Source};
 
+use super::StructureSettings;
 use super::agreements;
-use super::candidates;
 use super::cross_index::{CrossIndex, IndexRow};
 use super::exhibits::{self, BoundDocument};
-use super::forms::{ItemNumber, SecForm};
-use super::heading_style::LayoutHeading;
-use super::item_grammar;
+use super::forms::SecForm;
 use super::item_headings;
 use super::line_features::LineTable;
 use super::locate::{self, LocatedTitle};
@@ -25,7 +23,6 @@ use super::outline_head::{OutlineHead, RANK_STEP};
 use super::page_labels::PageLabels;
 use super::section_candidate::SectionCandidate;
 use super::titles;
-use super::{StructureSettings, layout};
 
 const MAX_LINKS: usize = 200_000;
 
@@ -43,6 +40,17 @@ pub(super) struct PrimaryOutline {
     pub(super) main_end: usize,
     /// Rows of the index that replaces the Items of the form.
     pub(super) cross_index: Vec<IndexRow>,
+}
+
+impl PrimaryOutline {
+    /// Rows where no other heading can be.
+    pub(super) fn taken_rows(&self) -> Vec<bool> {
+        let mut taken = self.excluded.clone();
+        for head in self.heads.iter().filter(|head| !head.unconfirmed) {
+            taken[head.rows.0..=head.rows.1].fill(true);
+        }
+        taken
+    }
 }
 
 /// Builds the primary outline, document by document.
@@ -332,7 +340,7 @@ impl OutlineBuilder<'_, '_> {
                 continue;
             };
             let rank = match item_level {
-                Some(_) if candidates::is_closing(&candidate.prepared.full) => RANK_STEP,
+                Some(_) if titles::is_closing(&candidate.prepared.full) => RANK_STEP,
                 Some(items) if candidate.level >= items && items < 2 => {
                     u32::from(candidate.level - items + 2) * RANK_STEP
                 }
@@ -404,91 +412,4 @@ pub(super) fn links_by_row(source: &Source, lines: &LineTable<'_>) -> Vec<Option
         }
     }
     links
-}
-
-/// Layout headings outside the primary outline.
-pub(super) fn remaining_headings(
-    lines: &LineTable<'_>,
-    primary: &PrimaryOutline,
-) -> Vec<LayoutHeading> {
-    let mut excluded = primary.excluded.clone();
-    for head in primary.heads.iter().filter(|head| !head.unconfirmed) {
-        excluded[head.rows.0..=head.rows.1].fill(true);
-    }
-    let sections: Vec<(usize, &str)> = primary
-        .heads
-        .iter()
-        .map(|head| (head.rows.0, head.title.as_str()))
-        .collect();
-    let parts: BTreeSet<String> = primary
-        .heads
-        .iter()
-        .filter_map(|head| part_key(&head.title))
-        .collect();
-    let mut free = layout::find_headings(lines, &excluded, &sections);
-    // `PART IV` is often printed at the top of each page of that PART. On a few pages only, extraction does not recognize
-    // it as a running head, and it would open a second PART.
-    free.retain(|heading| {
-        let page = lines.rows[heading.rows.0].page as usize;
-        let is_top = lines.rows_on(page).start + 1 >= heading.rows.0;
-        !(is_top && part_key(&heading.title).is_some_and(|key| parts.contains(&key)))
-    });
-    drop_repeated_items(lines, &primary.heads, &mut free);
-    free
-}
-
-/// Removes titles of Items that stand again: inside the Item, or at the top of the page where it begins.
-// They are running heads. Those are recognized by the number of pages that have them, and a short Item does not fill so many.
-fn drop_repeated_items(
-    lines: &LineTable<'_>,
-    heads: &[OutlineHead],
-    free: &mut Vec<LayoutHeading>,
-) {
-    let confirmed = heads.iter().filter(|head| !head.unconfirmed);
-    let mut items: Vec<(usize, ItemTitle)> = confirmed
-        .filter_map(|head| Some((head.rows.0, ItemTitle::parse(&head.title)?)))
-        .collect();
-    items.sort_by_key(|(row, _)| *row);
-    free.retain(|heading| {
-        let Some(title) = ItemTitle::parse(&heading.title) else {
-            return true;
-        };
-        let row = heading.rows.0;
-        let next = items.partition_point(|(start, _)| *start <= row);
-        let around = next.checked_sub(1).map(|at| &items[at].1);
-        let begins_here = items
-            .get(next)
-            .filter(|(start, _)| lines.rows[*start].page == lines.rows[row].page);
-        let is_repeat = |item: &ItemTitle| title.repeats(item);
-        !(around.is_some_and(is_repeat) || begins_here.is_some_and(|(_, item)| is_repeat(item)))
-    });
-}
-
-/// The numbers of an Item in a heading, and the key of the title behind them.
-struct ItemTitle {
-    numbers: Vec<ItemNumber>,
-    key: String,
-}
-
-impl ItemTitle {
-    fn parse(title: &str) -> Option<Self> {
-        let heading =
-            item_grammar::parse_heading(title).filter(|heading| !heading.tags.is_empty())?;
-        let key = titles::normalize_key(heading.rest);
-        Some(Self {
-            numbers: heading.tags,
-            key: key.trim_end_matches("continued").to_owned(),
-        })
-    }
-
-    // A running head may be shorter than the title.
-    fn repeats(&self, item: &Self) -> bool {
-        self.numbers == item.numbers && item.key.starts_with(&self.key)
-    }
-}
-
-/// `part4` for the title of PART IV, however it is spelled.
-fn part_key(title: &str) -> Option<String> {
-    let head = item_grammar::parse_heading(title).filter(|head| head.tags.is_empty())?;
-    head.part.map(|part| format!("part{part}"))
 }

@@ -97,7 +97,7 @@ pub(super) fn outline(
 }
 
 /// The source of one document alone.
-fn document(source: &Source, pages: &[Page], range: std::ops::Range<usize>) -> Source {
+pub(super) fn document(source: &Source, pages: &[Page], range: std::ops::Range<usize>) -> Source {
     let inside = |page: PageNo| range.contains(&page.index());
     let links = source
         .links

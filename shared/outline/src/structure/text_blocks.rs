@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use stemma_document::{Page, Source};
 
-use super::heading_style::LayoutHeading;
+use super::heading_candidate::HeadingCandidate;
 use super::line_features::LineTable;
 use super::outline_head::OutlineHead;
 
@@ -43,20 +43,21 @@ impl BlockStarts {
         Self(rows.collect())
     }
 
-    /// Adds the headings of blocks among those that the budget left out.
+    /// Which of the headings that the budget left out are those of blocks.
     // The budget says how deep headings go that only look like ones. These are declared, so each counts by itself.
-    pub(super) fn add_declared(&self, heads: &mut Vec<OutlineHead>, unused: &[LayoutHeading]) {
+    pub(super) fn declared_headings(
+        &self,
+        heads: &[OutlineHead],
+        left_out: &[&HeadingCandidate],
+    ) -> Vec<bool> {
         let taken: BTreeSet<usize> = heads.iter().map(|head| head.rows.0).collect();
-        let declared = unused
+        left_out
             .iter()
-            .filter(|heading| !taken.contains(&heading.rows.0) && self.declare(heading));
-        heads.extend(declared.map(OutlineHead::from_layout));
-        heads.sort_by_key(|head| (head.rows.0, head.rank));
-    }
-
-    fn declare(&self, heading: &LayoutHeading) -> bool {
-        let (first, last) = heading.rows;
-        self.0.range(first..=last + 1).next().is_some()
+            .map(|heading| {
+                let (first, last) = heading.rows;
+                !taken.contains(&first) && self.0.range(first..=last + 1).next().is_some()
+            })
+            .collect()
     }
 }
 

@@ -5,7 +5,6 @@
 
 use stemma_document::Heading;
 
-use super::candidates;
 use super::forms::{FormItem, SecForm};
 use super::item_grammar::{self, HEAD_BYTES, ItemHeading};
 use super::item_headings;
@@ -147,7 +146,7 @@ fn find_items(lines: &[String]) -> Vec<TextItem> {
 fn closing(rows: &[TextRow]) -> Option<TextItem> {
     let row = rows.iter().find(|row| {
         let key = titles::normalize_key(&row.text);
-        matches!(key.as_str(), "signature" | "signatures") && candidates::is_closing(&key)
+        matches!(key.as_str(), "signature" | "signatures")
     })?;
     Some(TextItem {
         lines: (row.line, row.line),

@@ -120,6 +120,19 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
     }
 }
 
+/// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections stand beside the PARTs.
+pub(super) fn is_closing(key: &str) -> bool {
+    matches!(
+        key,
+        "signature"
+            | "signatures"
+            | "exhibitindex"
+            | "indextoexhibits"
+            | "exhibitsindex"
+            | "powerofattorney"
+    )
+}
+
 /// Number of words; two characters of a script without spaces count as one word.
 pub(super) fn word_count(text: &str) -> usize {
     let text = truncate_bytes(text, COMPARED_BYTES);

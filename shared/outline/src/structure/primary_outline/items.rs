@@ -3,7 +3,6 @@
 use stemma_document::EvidenceSource;
 
 use super::{LocatedCandidates, OutlineBuilder};
-use crate::structure::candidates;
 use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
@@ -300,7 +299,7 @@ impl OutlineBuilder<'_, '_> {
             let row = &self.lines.rows[at];
             let stands_out =
                 row.bold || row.caps || row.centered || row.size > self.lines.body + 0.8;
-            if candidates::is_closing(&row.key)
+            if titles::is_closing(&row.key)
                 && stands_out
                 && !row.running
                 && !self.outline.excluded[at]
@@ -385,7 +384,7 @@ pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
     };
     for head in heads[..last]
         .iter_mut()
-        .filter(|head| candidates::is_closing(&titles::normalize_key(&head.title)))
+        .filter(|head| titles::is_closing(&titles::normalize_key(&head.title)))
     {
         head.rank = 3 * RANK_STEP;
     }

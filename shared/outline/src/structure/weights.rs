@@ -1,0 +1,139 @@
+//! Constants of the heading rules. They were fitted on the development filings with `stemma eval`.
+//!
+//! Gaps between lines are in font sizes, and count from the usual distance of lines (`LineTable::leading`) where text may be
+//! double-spaced.
+
+// Sizes, in points.
+
+/// Text larger than the body by more is large.
+pub(super) const LARGER: f32 = 0.8;
+/// Text smaller than the body by as much is small print.
+pub(super) const SMALLER: f32 = 1.3;
+/// Sizes that differ by less are the same.
+pub(super) const SAME_SIZE: f32 = 0.6;
+/// Titles larger than the body by more are display type.
+pub(super) const DISPLAY_TYPE: f32 = 4.0;
+
+// Gaps.
+
+/// The gap of the first line of a page or column.
+pub(super) const PAGE_TOP_GAP: f32 = 9.0;
+/// A heading over a phrase in capitals, and over text of another style, needs this much space.
+pub(super) const SOME_SPACE: f32 = 0.3;
+/// Space above an emphasized heading.
+pub(super) const EMPHASIS_SPACE: f32 = 0.35;
+/// Lines with a smaller gap are lines of one paragraph.
+pub(super) const SAME_PARAGRAPH: f32 = 0.4;
+/// Space above and below a numbered heading that is set like the text.
+pub(super) const NUMBER_SPACE: f32 = 0.45;
+/// Lines with a smaller gap belong together; a heading has more space above.
+pub(super) const TIGHT: f32 = 0.5;
+/// A line continues the paragraph above up to this gap.
+pub(super) const FLOWING: f32 = 0.6;
+/// A title wraps over a smaller gap.
+pub(super) const WRAPPED: f32 = 0.75;
+/// A paragraph goes on in lower case over a smaller gap; a label of a table is as close to the rows above.
+pub(super) const CLOSE: f32 = 0.9;
+/// A row of a table is closer to the label above.
+pub(super) const LABEL_GAP: f32 = 1.0;
+/// Rows of a table, and lines of one style, are closer than this. A title may be as far below its number.
+pub(super) const JOINED: f32 = 1.2;
+/// Two blank lines.
+pub(super) const BLANK_LINES: f32 = 2.0;
+
+/// A phrase fills its line if it ends at most this far left of the next line, in font sizes.
+pub(super) const RAGGED_EDGE: f32 = 5.0;
+
+// Lengths, in points.
+
+/// A line ends at the right edge if it ends at most this far left of the next one.
+pub(super) const RIGHT_EDGE: f32 = 5.0;
+/// Width of a line that may wrap in a narrow column.
+pub(super) const NARROW: f32 = 110.0;
+/// Width of a line that may wrap over a gap.
+pub(super) const WIDE: f32 = 250.0;
+/// Width of a line of a paragraph.
+pub(super) const PARAGRAPH_WIDTH: f32 = 200.0;
+/// A short title may end left of the words below it.
+pub(super) const SHORT_TITLE: f32 = 30.0;
+
+// Words.
+
+/// A longer line is no title.
+pub(super) const LINE_WORDS: u16 = 24;
+/// A row that continues a title has at most as many words.
+pub(super) const WRAPPED_WORDS: u16 = 22;
+/// A longer numbered title, or sentence, is text.
+pub(super) const NUMBERED_WORDS: usize = 55;
+/// Any other longer title is text.
+pub(super) const TITLE_WORDS: usize = 32;
+/// A line that is set like the text, or emphasized without a number, has at most as many words as a heading.
+pub(super) const PLAIN_WORDS: u16 = 14;
+/// A longer sentence is a heading only if others of its style are.
+pub(super) const OPEN_WORDS: usize = 9;
+/// Shorter titles with a full stop are labels that open a paragraph, not sentences.
+pub(super) const SENTENCE_WORDS: usize = 6;
+/// As many words on a line are text.
+pub(super) const TEXT_WORDS: u16 = 8;
+/// As many words outside tables are a paragraph, although its second line is not like the first.
+pub(super) const LONG_TEXT_WORDS: u16 = 12;
+
+// Counts and shares.
+
+/// Lines at the top of a page where exhibits are announced and running heads stand.
+pub(super) const PAGE_TOP: usize = 5;
+/// Fewer phrases of one look at the start of paragraphs only emphasize.
+pub(super) const RUN_INS: usize = 3;
+/// More sentences of one style are a list finer than the sections that authors put into outlines, such as risk factors: they
+/// only divide sections that are too large.
+pub(super) const SERIES: usize = 12;
+/// A list of contents in the text has at least as many titles that return later.
+pub(super) const LISTED_TITLES: usize = 3;
+/// Rows between two entries of a list of contents in the text.
+pub(super) const LISTED_ROWS: usize = 4;
+/// If more of the lines of a style are in tables, the style marks cells and not headings.
+pub(super) const TABLE_SHARE: f32 = 0.4;
+/// Above this share, space above a line does not make it a heading either.
+pub(super) const MAX_TABLE_SHARE: f32 = 0.8;
+/// More unnumbered headings of one style than pages are labels; short documents may have as many in any case.
+pub(super) const MIN_DENSE: usize = 24;
+/// A style of which this share stands above paragraphs is one of headings, not of labels.
+pub(super) const OVER_TEXT: f32 = 0.9;
+/// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are no candidates. For PDF the lower share
+/// costs precision: .61 instead of .68 on half B of `tests/bench/structure` (outline removed).
+pub(super) const HTML_OVER_TEXT: f32 = 0.75;
+/// Rows between a section and a sub-section that repeats its title.
+pub(super) const REPEATED_ROWS: usize = 3;
+/// Titles that are more similar are the same.
+pub(super) const REPEATED_TITLE: f32 = 0.9;
+
+// Outside filings.
+
+/// Fewer headings of one style say nothing about the style.
+pub(super) const MIN_CAPTIONS: usize = 3;
+/// Three headings may follow each other directly: chapter, section, sub-section.
+pub(super) const MIN_LABELS: usize = 4;
+/// Rows of other columns between a heading and its text.
+pub(super) const ROWS_BETWEEN: usize = 6;
+/// Lines of a page that show the look of its text.
+pub(super) const MIN_TEXT: usize = 3;
+/// A heading that holds a larger share of the headings is no chapter among others.
+pub(super) const MOST: f32 = 0.6;
+/// Fewer numbered headings are no chapters.
+pub(super) const MIN_CHAPTERS: usize = 3;
+/// Chapters span a larger share of the rows. Steps of a procedure are numbered like them, but end on the page or two where
+/// they begin.
+pub(super) const CHAPTERS_SHARE: f32 = 0.15;
+
+// Budget.
+
+/// A short document may have this many headings per page, up to the budget of one with `SHORT_PAGES` pages: the Items of a
+/// form and its notes do not get fewer with its pages.
+pub(super) const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
+pub(super) const SHORT_PAGES: f32 = 100.0;
+/// More headings of one style per page are labels of paragraphs.
+pub(super) const MAX_STYLE_PER_PAGE: f32 = 2.0;
+/// A short document may have this many headings of one style in any case.
+pub(super) const MIN_STYLE: usize = 24;
+/// A style that stands above paragraphs throughout may exceed the budget by this factor.
+pub(super) const ROOM_OVER_TEXT: f32 = 1.5;
