@@ -19,7 +19,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
 use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
-use super::weights::SAME_SIZE;
+use super::weights::{SAME_SIZE, SAME_TITLE};
 
 // More headings on one page are entries of a list.
 const MAX_PER_PAGE: usize = 40;
@@ -28,8 +28,6 @@ const MAX_COMPARED: usize = 2_000_000;
 // With at least this many titles that are on no page, and this share of all, the rest is not believed either.
 const MIN_ASTRAY: usize = 3;
 const ASTRAY_SHARE: f32 = 0.5;
-// Titles of this similarity are those of one section.
-const SAME_TITLE: f32 = 0.85;
 // A run-in heading is shorter than its line; a title printed with little else takes the words of the page.
 const WHOLE_LINE_SHARE: f32 = 0.7;
 // Rows between the caption of a table and its first figures: units, and the heads of columns.

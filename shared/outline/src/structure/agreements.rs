@@ -102,7 +102,7 @@ fn is_title(lines: &LineTable<'_>, at: usize) -> bool {
     if row.running || row.table || row.words > 14 || row.words == 0 || row.prose || !row.centered {
         return false;
     }
-    let stands_out = row.caps || row.bold || row.size > lines.body + 0.8;
+    let stands_out = row.caps || row.bold || lines.is_large(row);
     let near_top = at - lines.rows_on(row.page as usize).start < TOP_LINES;
     let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
     let last = row

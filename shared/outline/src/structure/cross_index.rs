@@ -234,7 +234,7 @@ impl IndexReader<'_, '_> {
                     .filter(|at| self.lines.rows[*at].cells == 1 && self.part(*at).is_none())
                     .find(|at| {
                         let row = &self.lines.rows[*at];
-                        let stands_out = row.size > self.lines.body + 0.8 || row.bold || row.caps;
+                        let stands_out = self.lines.is_large(row) || row.bold || row.caps;
                         stands_out && row.words <= 12 && from - at <= 8
                     })
             })
@@ -246,8 +246,7 @@ impl IndexReader<'_, '_> {
         let mut end = to;
         for at in to + 1..self.lines.rows_on(page).end {
             let row = &self.lines.rows[at];
-            let heading =
-                (row.bold || row.size > self.lines.body + 0.8) && row.gap > 0.8 && row.cells == 1;
+            let heading = (row.bold || self.lines.is_large(row)) && row.gap > 0.8 && row.cells == 1;
             if heading && !self.lines.rows[at - 1].bold {
                 break;
             }

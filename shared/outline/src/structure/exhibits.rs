@@ -8,6 +8,7 @@ use super::forms::SecForm;
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
 use super::titles::{self, TitleKeys};
+use super::weights::SAME_TITLE;
 
 /// A span of rows that is one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +116,7 @@ fn repeats_title(lines: &LineTable<'_>, heading: Option<usize>, title: (usize, u
     heading.is_some_and(|at| {
         let above = TitleKeys::new(lines.rows[at].text);
         let own = TitleKeys::new(lines.rows[title.1].text);
-        titles::title_similarity(&above, &own) > 0.85
+        titles::title_similarity(&above, &own) > SAME_TITLE
     })
 }
 

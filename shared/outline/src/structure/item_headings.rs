@@ -8,12 +8,12 @@ use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
-
-// What running heads lose.
-const RUNNING: f32 = 0.6;
-
-// An exact title in any marked style, or a similar one in bold (see `ItemSearch::read_row` and [`style_score`]).
-const GOOD_HEADING: f32 = 1.35;
+use super::weights::{
+    BARE_ITEM_TITLE, BARE_NUMBER, BOLD, CAPITALS, GOOD_HEADING, INDEX_ROW, ITEM_NUMBER, ITEM_TITLE,
+    JOINED_GAIN, JOINED_TITLE, LABEL_PAGE, LARGE, MENTION, PART_NUMBER, RIGHT_TITLE, RUNNING_HEAD,
+    SAME_PART, SMALL_BY, SMALL_PRINT, SPACE_ABOVE, TARGET_PAGE, TIGHT, TITLE_ALONE,
+    WHOLE_ITEM_TITLE,
+};
 
 /// The announcements of one Item of a form in contents and outline.
 #[derive(Debug, Clone, Default)]
@@ -99,10 +99,9 @@ pub(super) fn form_by_headings<'a>(
             (SecForm::Foreign, &mut foreign),
         ];
         for (form, count) in counts {
-            let fits = form
-                .items()
-                .iter()
-                .any(|item| item.tag == Some(head.tags[0]) && title_match(item, &title) > 0.8);
+            let fits = form.items().iter().any(|item| {
+                item.tag == Some(head.tags[0]) && title_match(item, &title) > RIGHT_TITLE
+            });
             *count += usize::from(!head.current && fits);
         }
     }
@@ -143,7 +142,7 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
             .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
             .map(|(key, item)| {
                 let same_part = head.part.or(part) == Some(item.part);
-                let score = title_match(item, &title) + if same_part { 0.5 } else { 0.0 };
+                let score = title_match(item, &title) + if same_part { SAME_PART } else { 0.0 };
                 (score, key, item)
             })
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -159,7 +158,7 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
     let key = items.iter().position(|item| {
         item.tag == Some(tag)
             && (part.is_none() || part == Some(item.part))
-            && title_match(item, &title) > 0.72
+            && title_match(item, &title) > BARE_ITEM_TITLE
     })?;
     Some((key, key))
 }
@@ -284,12 +283,16 @@ impl ItemSearch<'_, '_> {
                 };
                 // PARTs often have no title to compare.
                 let base = if head.tags.is_empty() {
-                    0.8
+                    PART_NUMBER
                 } else {
-                    0.7 + 0.6 * like
+                    ITEM_NUMBER + ITEM_TITLE * like
                 };
                 // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
-                let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
+                let prose = if row.prose && like < RIGHT_TITLE {
+                    MENTION
+                } else {
+                    0.0
+                };
                 let score =
                     base + prose + style_score(self.lines, at) + self.hint_score(key, row.page);
                 matches.push((
@@ -311,15 +314,15 @@ impl ItemSearch<'_, '_> {
                 .filter(|key| self.form.items()[*key].tag == Some(tag))
             {
                 let (like, last, title) = self.best_title(at, key, rest);
-                if like > 0.8 {
+                if like > RIGHT_TITLE {
                     let number = row.text[..row.text.len() - rest.len()]
                         .trim_matches(|c: char| !c.is_alphanumeric());
                     let title = format!(
                         "{} {title}",
                         row.text[..row.text.len() - rest.len()].trim_end()
                     );
-                    let score = 0.3
-                        + 0.6 * like
+                    let score = BARE_NUMBER
+                        + ITEM_TITLE * like
                         + style_score(self.lines, at)
                         + self.hint_score(key, row.page);
                     matches.push((
@@ -342,14 +345,15 @@ impl ItemSearch<'_, '_> {
             && !row.table
         {
             let heading =
-                row.size > self.lines.body + 0.8 || (row.bold && !self.lines.body_bold) || row.caps;
+                self.lines.is_large(row) || (row.bold && !self.lines.body_bold) || row.caps;
             for key in (0..self.title_variants.len()).filter(|_| heading) {
                 let exact = self.title_variants[key]
                     .iter()
                     .any(|title| title.core == row.key)
                     && self.form.items()[key].tag.is_some();
                 if exact {
-                    let score = 0.1 + style_score(self.lines, at) + self.hint_score(key, row.page);
+                    let score =
+                        TITLE_ALONE + style_score(self.lines, at) + self.hint_score(key, row.page);
                     let title = row.text.to_string();
                     matches.push((
                         LocatedItem {
@@ -405,12 +409,12 @@ impl ItemSearch<'_, '_> {
             let row = &rows[next];
             let same =
                 row.page == rows[at].page && row.gap < 2.5 && row.words <= 30 && !row.running;
-            if !same || parse_heading(row.text).is_some() || best.0 > 0.995 {
+            if !same || parse_heading(row.text).is_some() || best.0 > WHOLE_ITEM_TITLE {
                 break;
             }
             title = titles::fold_whitespace(&format!("{title} {}", row.text));
             let like = self.title_similarity(key, &title);
-            if like > best.0 + 0.02 && like > 0.5 {
+            if like > best.0 + JOINED_GAIN && like > JOINED_TITLE {
                 best = (like, next, title.clone());
             }
         }
@@ -425,7 +429,7 @@ impl ItemSearch<'_, '_> {
         for next in last + 1..self.end.min(at + 4) {
             let row = &rows[next];
             let marked = (row.bold && !self.lines.body_bold) || row.caps;
-            let close = row.page == rows[at].page && row.gap < 0.5 && !row.running && !row.prose;
+            let close = row.page == rows[at].page && row.gap < TIGHT && !row.running && !row.prose;
             if !marked
                 || !close
                 || row.caps != rows[at].caps
@@ -466,10 +470,10 @@ impl ItemSearch<'_, '_> {
                     let above = items[before].rows.0;
                     let below_head = rows[above].page == row.page && self.is_edge(above);
                     if below_head && !self.is_edge(item.rows.0) {
-                        placements[before].score -= RUNNING;
+                        placements[before].score += RUNNING_HEAD;
                         first.insert(text, at);
                     } else if self.is_edge(item.rows.0) && stands_out_like(&rows[above], row) {
-                        placements[at].score -= RUNNING;
+                        placements[at].score += RUNNING_HEAD;
                     }
                 }
                 None => {}
@@ -567,18 +571,18 @@ pub(super) fn part_key(form: SecForm, part: u8) -> Option<usize> {
 /// Score of a row on `page` for a link target and a predicted page.
 // Announced pages add to the score but never decide alone: links may all point to page one, and printed labels drift from
 // physical pages. Links weigh more than labels, and neighboring pages count, since a destination may be the end of the page
-// before. The weights were fitted on the development filings.
+// before.
 pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32) -> f32 {
     let target = target.map_or(0.0, |at| match at.abs_diff(page) {
-        0 => 2.0,
-        1 => 1.0,
-        _ => -0.6,
+        0 => TARGET_PAGE[0],
+        1 => TARGET_PAGE[1],
+        _ => TARGET_PAGE[2],
     });
     let predicted = predicted.map_or(0.0, |at| match at.abs_diff(page) {
-        0 => 1.0,
-        1 => 0.6,
-        2 | 3 => 0.1,
-        _ => -0.4,
+        0 => LABEL_PAGE[0],
+        1 => LABEL_PAGE[1],
+        2 | 3 => LABEL_PAGE[2],
+        _ => LABEL_PAGE[3],
     });
     target + predicted
 }
@@ -587,33 +591,21 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
 // Small beside a full match of the title: style decides between lines with the same words. A property that the body text
 // has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
 pub(super) fn style_score(lines: &LineTable<'_>, at: usize) -> f32 {
-    let row: &LineFeatures<'_> = &lines.rows[at];
-    let mut score = 0.0;
-    score += if row.bold && !lines.body_bold {
-        0.15
-    } else {
-        0.0
-    };
-    score += if row.size > lines.body + 0.8 {
-        0.15
-    } else {
-        0.0
-    };
-    score += if row.caps { 0.08 } else { 0.0 };
-    score += if row.gap >= 0.5 { 0.08 } else { 0.0 };
-    score -= if row.running { RUNNING } else { 0.0 };
-    score -= if row.size < lines.body - 1.2 {
-        0.2
-    } else {
-        0.0
-    };
-    // A page number after the title marks a row of an index.
-    score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 {
-        0.4
-    } else {
-        0.0
-    };
-    score
+    let row = &lines.rows[at];
+    let is_index_row =
+        row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1;
+    [
+        (row.bold && !lines.body_bold, BOLD),
+        (lines.is_large(row), LARGE),
+        (row.caps, CAPITALS),
+        (row.gap >= TIGHT, SPACE_ABOVE),
+        (row.running, RUNNING_HEAD),
+        (row.size < lines.body - SMALL_BY, SMALL_PRINT),
+        (is_index_row, INDEX_ROW),
+    ]
+    .into_iter()
+    .filter(|(applies, _)| *applies)
+    .fold(0.0, |score, (_, weight)| score + weight)
 }
 
 #[cfg(test)]

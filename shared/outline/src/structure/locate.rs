@@ -10,6 +10,9 @@ use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
+use super::weights::{
+    ANNOUNCED, FIGURES, JOINED_GAIN, NUMBERED_TITLE, PROSE, PROSE_TITLE, RIGHT_TITLE, WHOLE_TITLE,
+};
 
 // Less similar lines are other titles. Contents shorten and reword titles a little, so the limit is well below 1.
 const MIN_SIMILARITY: f32 = 0.74;
@@ -214,8 +217,17 @@ fn prefix(key: &str, bytes: usize) -> &[u8] {
 // A similar line inside a paragraph mentions the section, and a row with figures belongs to a table or an index. Both stay
 // possible, since run-in headings look like prose: they lose only against a better line.
 fn penalty(row: &LineFeatures<'_>, like: f32) -> f32 {
-    let prose = if row.prose && like < 0.97 { -0.35 } else { 0.0 };
-    prose + if row.table && row.figures { -0.2 } else { 0.0 }
+    let prose = if row.prose && like < PROSE_TITLE {
+        PROSE
+    } else {
+        0.0
+    };
+    prose
+        + if row.table && row.figures {
+            FIGURES
+        } else {
+            0.0
+        }
 }
 
 /// Compares a line, alone and joined with the lines after it, with candidates.
@@ -244,7 +256,7 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     fn best_match(&self, candidate: &SectionCandidate) -> (f32, usize) {
         let mut best = (self.line_similarity(&candidate.prepared), self.at);
         // Only a line shorter than the title can be its start.
-        if self.own.full.len() >= candidate.prepared.full.len() || best.0 > 0.98 {
+        if self.own.full.len() >= candidate.prepared.full.len() || best.0 > WHOLE_TITLE {
             return best;
         }
         for (joined, last) in self
@@ -254,11 +266,10 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
             .zip(self.at + 1..)
         {
             let like = titles::title_similarity(joined, &candidate.prepared);
-            // A margin, so that a heading does not swallow the line below it for a negligible gain.
-            if like > best.0 + 0.02 {
+            if like > best.0 + JOINED_GAIN {
                 best = (like, last);
             }
-            if best.0 > 0.98 {
+            if best.0 > WHOLE_TITLE {
                 break;
             }
         }
@@ -287,7 +298,7 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
         let key = &self.own.full;
         let core = &self.own.core;
         let whole = titles::title_similarity(&self.own, title);
-        // A run-in heading: its paragraph follows on the same line. A number makes it as good as certain.
+        // A run-in heading: its paragraph follows on the same line.
         let runs_in = title.full.len() >= 9
             && key.len() > title.full.len()
             && key.starts_with(title.full.as_str());
@@ -295,8 +306,12 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
         let core_runs_in =
             !numbered && title.core.len() >= 12 && core.starts_with(title.core.as_str());
         match (runs_in, core_runs_in) {
-            (true, _) => whole.max(if numbered { 0.95 } else { 0.8 }),
-            (_, true) => whole.max(0.8),
+            (true, _) => whole.max(if numbered {
+                NUMBERED_TITLE
+            } else {
+                RIGHT_TITLE
+            }),
+            (_, true) => whole.max(RIGHT_TITLE),
             _ => whole,
         }
     }
@@ -323,7 +338,12 @@ fn recover_out_of_order(
             .is_some_and(|page| page.abs_diff(row.page) <= 1);
         let free = used_rows.binary_search(&at).is_err();
         let better = best[index].is_none_or(|(score, ..)| placement.score > score);
-        if hits[index].is_none() && near && free && better && !row.running && placement.score > 1.0
+        if hits[index].is_none()
+            && near
+            && free
+            && better
+            && !row.running
+            && placement.score > ANNOUNCED
         {
             best[index] = Some((placement.score, at, *last));
         }

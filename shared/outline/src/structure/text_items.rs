@@ -11,6 +11,7 @@ use super::item_headings;
 use super::monotone_chain::{self, Placement};
 use super::text_rows::{TextRow, TextRows};
 use super::titles::{self, TitleKeys};
+use super::weights::{JOINED_GAIN, JOINED_TITLE, RIGHT_TITLE};
 
 // Rows in which the cover names the form.
 const COVER_ROWS: usize = 300;
@@ -240,11 +241,11 @@ fn candidate<'r>(
     for next in rows.title_rows_below(row).filter(|_| !is_paragraph) {
         joined = titles::fold_whitespace(&format!("{joined} {}", rows.rows[next].text));
         let likeness = best(&joined);
-        if likeness > similarity + 0.02 && likeness > 0.5 {
+        if likeness > similarity + JOINED_GAIN && likeness > JOINED_TITLE {
             (similarity, last_row, title) = (likeness, next, joined.clone());
         }
     }
-    if is_paragraph && similarity < 0.8 {
+    if is_paragraph && similarity < RIGHT_TITLE {
         return None;
     }
     let keys = ranges

@@ -4,6 +4,7 @@ use stemma_reading::companies::ends_company_name;
 use unicode_normalization::UnicodeNormalization;
 
 use super::numbering::{self, is_cjk};
+use super::weights::SAME_TITLE;
 
 // No title is longer; the limit bounds the cost of comparing hostile lines.
 const COMPARED_BYTES: usize = 400;
@@ -81,7 +82,7 @@ pub(super) fn key_similarity(a: &str, b: &str) -> f32 {
     let dice = dice_coefficient(short, long);
     // Contents cut long titles. Below twelve letters a prefix is too common to mean anything.
     let begins = long.starts_with(short) && short.len() >= 12;
-    if begins { dice.max(0.85) } else { dice }
+    if begins { dice.max(SAME_TITLE) } else { dice }
 }
 
 fn sorted_pairs(text: &str) -> Vec<[u8; 2]> {

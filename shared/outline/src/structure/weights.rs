@@ -1,4 +1,5 @@
-//! Constants of the heading rules. They were fitted on the development filings with `stemma eval`.
+//! Constants of the rules: what looks like a heading, and how good a place is for an announced section. They were fitted on
+//! the development filings with `stemma eval`.
 //!
 //! Gaps between lines are in font sizes, and count from the usual distance of lines (`LineTable::leading`) where text may be
 //! double-spaced.
@@ -137,3 +138,63 @@ pub(super) const MAX_STYLE_PER_PAGE: f32 = 2.0;
 pub(super) const MIN_STYLE: usize = 24;
 /// A style that stands above paragraphs throughout may exceed the budget by this factor.
 pub(super) const ROOM_OVER_TEXT: f32 = 1.5;
+
+// Similarity of titles (0–1).
+
+/// The titles of one section.
+pub(super) const SAME_TITLE: f32 = 0.85;
+/// The title of an Item, or of a heading that opens a paragraph.
+pub(super) const RIGHT_TITLE: f32 = 0.8;
+/// The title of an Item behind a number without the word `Item`.
+pub(super) const BARE_ITEM_TITLE: f32 = 0.72;
+/// The title of a numbered section that opens a paragraph: the number makes it as good as certain.
+pub(super) const NUMBERED_TITLE: f32 = 0.95;
+/// A line of a paragraph that is no mere mention of the title.
+pub(super) const PROSE_TITLE: f32 = 0.97;
+/// No more lines are joined to the title.
+pub(super) const WHOLE_TITLE: f32 = 0.98;
+/// As `WHOLE_TITLE`, for titles of Items.
+pub(super) const WHOLE_ITEM_TITLE: f32 = 0.995;
+/// What a line that is joined to a title has to gain, so that a heading does not swallow the line below it.
+pub(super) const JOINED_GAIN: f32 = 0.02;
+/// What a title of an Item with joined lines reaches at least.
+pub(super) const JOINED_TITLE: f32 = 0.5;
+
+// Scores of lines that may be the heading of an announced section. They add up.
+
+/// The number of an Item, and its similar title (times the similarity).
+pub(super) const ITEM_NUMBER: f32 = 0.7;
+pub(super) const ITEM_TITLE: f32 = 0.6;
+/// A PART, which often has no title to compare.
+pub(super) const PART_NUMBER: f32 = 0.8;
+/// A number without the word `Item`.
+pub(super) const BARE_NUMBER: f32 = 0.3;
+/// The exact title without a number.
+pub(super) const TITLE_ALONE: f32 = 0.1;
+/// An exact title in any marked style, or a similar one in bold.
+pub(super) const GOOD_HEADING: f32 = 1.35;
+/// On Form 10-Q each PART has an Item 1: the same PART counts half a title.
+pub(super) const SAME_PART: f32 = 0.5;
+/// In a paragraph without the right title: a mention.
+pub(super) const MENTION: f32 = -0.7;
+/// In a paragraph with a similar title, and in a row of figures.
+pub(super) const PROSE: f32 = -0.35;
+pub(super) const FIGURES: f32 = -0.2;
+/// On the page of the link, beside it, elsewhere.
+pub(super) const TARGET_PAGE: [f32; 3] = [2.0, 1.0, -0.6];
+/// On the page of the printed label, one page off, two or three, more.
+pub(super) const LABEL_PAGE: [f32; 4] = [1.0, 0.6, 0.1, -0.4];
+/// A score that no text alone reaches.
+pub(super) const ANNOUNCED: f32 = 1.0;
+/// The style of the line.
+pub(super) const BOLD: f32 = 0.15;
+pub(super) const LARGE: f32 = 0.15;
+pub(super) const CAPITALS: f32 = 0.08;
+pub(super) const SPACE_ABOVE: f32 = 0.08;
+/// For a line smaller than the text by more than `SMALL_BY` points.
+pub(super) const SMALL_PRINT: f32 = -0.2;
+pub(super) const SMALL_BY: f32 = 1.2;
+/// Running heads lose most: they repeat real titles word for word.
+pub(super) const RUNNING_HEAD: f32 = -0.6;
+/// A page number behind the title marks a row of an index.
+pub(super) const INDEX_ROW: f32 = -0.4;

@@ -7,6 +7,7 @@ use crate::structure::numbering::{self, NumberClass};
 use crate::structure::outline_head::{OutlineHead, RANK_STEP};
 use crate::structure::statements::names_notes;
 use crate::structure::titles::{self, TitleKeys};
+use crate::structure::weights::SAME_TITLE;
 
 // Each new head is compared with the heads of three pages. Without the limit, thousands of bookmarks that point to one
 // page make this quadratic; a page with more heads has no real sections anyway.
@@ -58,7 +59,7 @@ impl OutlineBuilder<'_, '_> {
             || differ_in_number(&other.title, &head.title);
         overlap
             || (!numbers_differ
-                && titles::title_similarity(&TitleKeys::new(&other.title), prepared) > 0.85)
+                && titles::title_similarity(&TitleKeys::new(&other.title), prepared) > SAME_TITLE)
     }
 
     pub(super) fn insert(&mut self, head: OutlineHead) {
@@ -108,12 +109,12 @@ pub(super) fn lower_notes(heads: &mut [OutlineHead]) {
 }
 
 /// Whether two titles differ first in a number: `Amendment II` is not `Amendment III`.
-fn differ_in_number(one: &str, other: &str) -> bool {
-    let differ = one
+fn differ_in_number(left: &str, right: &str) -> bool {
+    let differ = left
         .split_whitespace()
-        .zip(other.split_whitespace())
+        .zip(right.split_whitespace())
         .find(|(a, b)| !a.eq_ignore_ascii_case(b));
-    one.split_whitespace().count() == other.split_whitespace().count()
+    left.split_whitespace().count() == right.split_whitespace().count()
         && differ.is_some_and(|(a, b)| {
             parse_word(a)
                 .zip(parse_word(b))

@@ -10,6 +10,7 @@ use crate::structure::item_headings::{self, ItemHint, LocatedItem};
 use crate::structure::line_features::{LineFeatures, LineTable};
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
+use crate::structure::weights::RIGHT_TITLE;
 
 // More top sections (the preface not counted) hide the PARTs of a filing: signatures and exhibits go under the last PART
 // (ADR 0008).
@@ -123,7 +124,7 @@ impl OutlineBuilder<'_, '_> {
                 let free = !items
                     .iter()
                     .any(|item| (item.rows.0..=item.rows.1).contains(at));
-                fit && free && titles::title_similarity(&own, &title) > 0.8
+                fit && free && titles::title_similarity(&own, &title) > RIGHT_TITLE
             });
             if let Some(at) = hit {
                 items.push(hint.to_item(key, at, false));
@@ -297,8 +298,7 @@ impl OutlineBuilder<'_, '_> {
     fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
         for at in last + 1..document.rows.end {
             let row = &self.lines.rows[at];
-            let stands_out =
-                row.bold || row.caps || row.centered || row.size > self.lines.body + 0.8;
+            let stands_out = row.bold || row.caps || row.centered || self.lines.is_large(row);
             if titles::is_closing(&row.key)
                 && stands_out
                 && !row.running
