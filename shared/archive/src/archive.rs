@@ -252,7 +252,8 @@ impl Archive {
     /// # Errors
     /// [`PortError`] when the store cannot be read.
     pub async fn load_body(&self, published: &PublishedTree) -> PortResult<Option<SourceBody>> {
-        self.store.load_body(published).await
+        let source = self.store.decode_source(published).await?;
+        Ok(source.map(|source| source.body))
     }
 }
 

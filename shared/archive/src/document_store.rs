@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_document::{
-    Collection, DocId, DocumentVersion, PublishedTree, SourceBody, TreeObject, blob_keys,
+    Collection, DocId, DocumentVersion, PublishedTree, Source, TreeObject, blob_keys,
 };
 use stemma_extract::EncodedSource;
 use stemma_store::blobs::Blobs;
@@ -110,22 +110,20 @@ impl BlobDocumentStore {
         table.map(Some).map_err(damaged)
     }
 
-    pub(crate) async fn load_body(
+    /// The decoded text; `None` as in `load_source`.
+    pub(crate) async fn decode_source(
         &self,
         published: &PublishedTree,
-    ) -> PortResult<Option<SourceBody>> {
+    ) -> PortResult<Option<Source>> {
         let Some(packed) = self.load_source(published).await? else {
             return Ok(None);
         };
         let text_bytes = packed.raw_bytes().saturating_mul(COPIES_OF_TEXT);
         work::reserve(text_bytes.saturating_add(tree_bytes(published))).await?;
-        match spawn_cpu(move || packed.decode()).await? {
-            Ok(source) => Ok(Some(source.body)),
-            Err(error) => Err(PortError::permanent(
-                "blobs.get",
-                format!("{}: {error}", published.version.name),
-            )),
-        }
+        let source = spawn_cpu(move || packed.decode()).await?;
+        source.map(Some).map_err(|error| {
+            PortError::permanent("blobs.get", format!("{}: {error}", published.version.name))
+        })
     }
 }
 
@@ -154,11 +152,11 @@ impl DocumentStore for BlobDocumentStore {
         let Some((published, _)) = loaded else {
             return Ok(None);
         };
-        let body = self.load_body(&published).await?;
+        let source = self.decode_source(&published).await?;
         let facts = self.load_facts(&published).await?;
         Ok(Some(OpenDocument {
             tree: published.tree,
-            body,
+            body: source.map(|source| source.body),
             facts,
         }))
     }
@@ -260,7 +258,10 @@ mod tests {
         assert_eq!(tree.unwrap().operation, RESERVE_OPERATION);
         assert_eq!(calls.take(), ["blobs.size"]);
         // Of artifacts the header is read, which has the sizes.
-        let text = request.enter(documents.load_body(&published)).await.err();
+        let text = request
+            .enter(documents.decode_source(&published))
+            .await
+            .err();
         assert_eq!(text.unwrap().operation, RESERVE_OPERATION);
         assert_eq!(calls.take(), ["blobs.get_range"]);
         let facts = request.enter(documents.load_facts(&published)).await.err();

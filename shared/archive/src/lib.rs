@@ -20,6 +20,7 @@ pub mod cursor;
 mod document_store;
 pub mod documents;
 mod error;
+mod explain;
 mod export;
 mod facet_counts;
 mod facts;
@@ -60,6 +61,7 @@ pub use documents::{
     SectionRecognition,
 };
 pub use error::{ApiError, is_store_error};
+pub use explain::PageHeadings;
 pub use export::{ExportFormat, ExportedFile};
 pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};
 pub use facts::{
@@ -78,6 +80,9 @@ pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_extract::{ImageRequest, PageRegion};
+pub use stemma_outline::structure::{
+    HeadingDecision, HeadingFeatures, HeadingReport, StructureSettings,
+};
 pub use stemma_retrieval::index::local_index::IndexSettings;
 pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tables::{DocumentTables, TableContent, TableInfo};

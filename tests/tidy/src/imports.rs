@@ -84,6 +84,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-diff",
             "stemma-document",
             "stemma-extract",
+            "stemma-outline",
             "stemma-reading",
             "stemma-retrieval",
             "stemma-store",

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use stemma_archive::{
-    Archive, ExportFormat, FileEntry, FilesOptions, SectionRecognition, TreeRequest, TreeResponse,
-    TreeRow,
+    Archive, ExportFormat, FileEntry, FilesOptions, HeadingDecision, HeadingFeatures,
+    HeadingReport, SectionRecognition, TreeRequest, TreeResponse, TreeRow,
 };
 use stemma_document::{CatalogEntry, DoubtReason, SectionKind};
 
@@ -29,6 +29,7 @@ Examples:
   stemma tree 3M_2022_10K --page 2    its second 200 sections
   stemma tree / -L 2                  folders, documents and facets
   stemma tree /@company -L 2 --page 3 rows 401–600
+  stemma tree 3M_2022_10K --why p12   which lines of page 12 are headings, and why others are not
   stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
 pub struct TreeArgs {
     /// A document, section or Item, or a folder or facet path.
@@ -46,6 +47,14 @@ pub struct TreeArgs {
     /// Only sections whose titles could not be verified on their page.
     #[arg(long, conflicts_with = "page")]
     show_doubts: bool,
+    /// Lines of a page that may be headings, with the rules that dropped them: p12.
+    #[arg(
+        long,
+        value_name = "PAGE",
+        value_parser = parse_page,
+        conflicts_with_all = ["depth", "summaries", "page", "show_doubts", "format"]
+    )]
+    why: Option<u32>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: TreeFormat,
@@ -98,6 +107,9 @@ enum TreeFormat {
 pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
+    if let Some(page) = args.why {
+        return explain(&reader, &args.locator, page, context).await;
+    }
     if reader.is_folder(&args.locator)? {
         return folder(&reader, &args, output).await;
     }
@@ -137,6 +149,76 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         args.note_more(rows, view.total, output);
     }
     Ok(Exit::nothing_if(view.sections.is_empty()))
+}
+
+fn parse_page(text: &str) -> Result<u32, String> {
+    let digits = text.trim_start_matches(['p', '.', '=', ' ']);
+    digits
+        .parse()
+        .map_err(|_| "name a page, such as p12".to_owned())
+}
+
+async fn explain(
+    reader: &Archive,
+    locator: &str,
+    page: u32,
+    context: &Context,
+) -> Result<Exit, CommandError> {
+    let settings = &context.config()?.settings.outline;
+    let view = reader.explain_headings(locator, page, settings).await?;
+    let output = &context.output;
+    output.print(&view, &view.headings, || {
+        let page = output.bold(&clean(&view.locator));
+        output.line(&format!("{page}  {}", word(&view.method)));
+        headings_table(&view.headings).print(output);
+    });
+    Ok(Exit::nothing_if(view.headings.is_empty()))
+}
+
+// One row per line: its number, what was decided, its look, its title.
+fn headings_table(headings: &[HeadingReport]) -> Table {
+    use Column::{Left, Right, Text};
+    let mut table = Table::with_one_line_rows([Right, Left, Left, Left, Text])
+        .with_heads(["LINE", "DECISION", "EVIDENCE", "LOOK", "TITLE"]);
+    for heading in headings {
+        let decision = match heading.decision {
+            HeadingDecision::Kept { level } => format!("level {level}"),
+            HeadingDecision::Dropped { rule } => rule.to_owned(),
+        };
+        table.row([
+            heading.line.to_string(),
+            decision,
+            word(&heading.evidence),
+            look(&heading.features),
+            heading.title.clone(),
+        ]);
+    }
+    table
+}
+
+// `12 in 10 pt, bold, capitals, gap 0.8`
+fn look(features: &HeadingFeatures) -> String {
+    let flags = [
+        (features.bold, "bold"),
+        (features.emphasized, "emphasized"),
+        (features.capitals, "capitals"),
+        (features.centered, "centered"),
+        (features.numbered, "numbered"),
+        (features.run_in, "opens a paragraph"),
+        (features.dense, "frequent"),
+        (features.over_text, "over text"),
+    ];
+    let HeadingFeatures {
+        size,
+        text_size,
+        gap,
+        ..
+    } = features;
+    let mut parts = vec![format!("{size:.1} in {text_size:.1} pt")];
+    let named = flags.iter().filter(|(is_set, _)| *is_set);
+    parts.extend(named.map(|(_, name)| (*name).to_owned()));
+    parts.push(format!("gap {gap:.1}"));
+    parts.join(", ")
 }
 
 // Folders, documents and facets, a page of rows.

@@ -295,3 +295,46 @@ fn a_document_that_fails_in_the_new_store_is_listed() {
     let compared = run(&lab, "diff --trees other store --json").json();
     assert_eq!(compared["only_new"], serde_json::json!(["lost"]));
 }
+
+#[test]
+fn lines_of_a_page_say_why_they_are_sections_or_not() {
+    let lab = TestEnv::new();
+    let spec = Spec {
+        pages: 12,
+        ..Spec::new(FilingKind::TenK, 21)
+    };
+    lab.put("annual.pdf", generate(&spec).pdf);
+    lab.put("report.md", REPORT);
+    lab.ingest("store", &[]);
+    let tree = run(&lab, "tree annual --json").json();
+    let sections = tree["sections"].as_array().unwrap().iter().map(|row| {
+        let title = row["title"].as_str().unwrap().to_owned();
+        (row["pages"][0].clone(), row["depth"].clone(), title)
+    });
+    let mut kept = Vec::new();
+    let mut rules = Vec::new();
+    for page in 1..=12 {
+        let why = run(&lab, &format!("tree annual --why p{page} --json"));
+        if why.code == Some(1) {
+            continue;
+        }
+        for heading in why.json()["headings"].as_array().unwrap() {
+            let title = heading["title"].as_str().unwrap().to_owned();
+            match heading["decision"].as_str().unwrap() {
+                "kept" => kept.push((Value::from(page), heading["level"].clone(), title)),
+                _ => rules.push(heading["rule"].as_str().unwrap().to_owned()),
+            }
+        }
+    }
+    let titles = |title: &(Value, Value, String)| !title.2.starts_with('(');
+    assert_eq!(kept, sections.filter(titles).collect::<Vec<_>>());
+    assert!(!rules.is_empty());
+
+    let text = run(&lab, "tree annual --why 3");
+    assert!(text.out.starts_with("annual#p=3"), "{text:?}");
+    let without_pages = run(&lab, "tree report --why p1");
+    assert!(
+        without_pages.err.contains("document.no_pages"),
+        "{without_pages:?}"
+    );
+}
