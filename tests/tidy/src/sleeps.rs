@@ -9,11 +9,11 @@ use crate::names::without_tests;
 const ALLOWED: &[(&str, &str)] = &[
     ("services/stemma/tests/product/crash.rs", "a random moment"),
     (
-        "shared/engine/tests/rabbit/connection_loss.rs",
+        "shared/adapters/tests/rabbit/connection_loss.rs",
         "work takes time",
     ),
     (
-        "shared/engine/tests/rabbit/faults.rs",
+        "shared/adapters/tests/rabbit/faults.rs",
         "longer than a broker may be silent",
     ),
     ("shared/extract/tests/pool.rs", "a child hangs"),
