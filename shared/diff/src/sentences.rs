@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use stemma_document::text::BodyLine;
-use stemma_reading::line_cells::is_row;
 use stemma_reading::sentences::ends_sentence;
 use unicode_normalization::UnicodeNormalization;
 
@@ -168,7 +167,7 @@ pub(super) fn split_sentences(
     let mut hyphenated: Option<String> = None;
     let mut before = "";
     for (number, line) in lines.iter().enumerate() {
-        let row = is_row(line.text, line.layout);
+        let row = is_table_row(line.text);
         let after = lines
             .get(number + 1)
             .map_or("", |line| line.text.trim_start());
@@ -275,6 +274,19 @@ fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = line.as_ptr() as usize;
     line.split_whitespace()
         .map(move |token| (token.as_ptr() as usize - base, token))
+}
+
+// At least two figures, and at least half as many figures as words.
+fn is_table_row(line: &str) -> bool {
+    let mut figures = 0;
+    let mut words = 0;
+    for token in line.split_whitespace() {
+        let digit = token.contains(|c: char| c.is_ascii_digit());
+        let letter = token.contains(char::is_alphabetic);
+        figures += usize::from(digit && !letter);
+        words += usize::from(letter);
+    }
+    figures >= 2 && figures * 2 >= words
 }
 
 fn is_hyphenated(raw: &str) -> bool {

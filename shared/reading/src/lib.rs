@@ -7,12 +7,12 @@
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
-//! - [`line_cells`]: the cells at the end of a line, and which lines are rows of tables; [`tables`]: whole tables and their cells.
+//! - [`tables`]: whole tables and their cells.
 
 pub mod companies;
 pub mod dates;
 pub mod figures;
-pub mod line_cells;
+mod line_cells;
 pub mod numbers;
 pub mod page_features;
 pub mod period;

@@ -1,4 +1,4 @@
-//! Splits a line into its label and the cells at its end, and tells rows of tables from text.
+//! Splits a line into its label and the cells at its end.
 
 use std::ops::Range;
 
@@ -154,16 +154,6 @@ pub(crate) fn is_figure_part(word: &str) -> bool {
 /// A cell without the white space at the commas of its number.
 pub(crate) fn without_breaks(cell: &str) -> String {
     cell.replace(", ", ",").replace(" ,", ",")
-}
-
-/// Whether a line is a row of a table by itself: it ends in several cells, or in one apart from its label.
-pub fn is_row(text: &str, layout: Option<&Line>) -> bool {
-    let (label_end, cells) = cell_spans(text);
-    match &cells[..] {
-        [] => false,
-        [cell] => is_apart(text, layout, label_end, cell),
-        _ => true,
-    }
 }
 
 /// Whether a single cell is apart from the label before it.

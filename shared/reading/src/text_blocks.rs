@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use stemma_document::english_words::MONTHS;
 
-use crate::line_cells::cell_spans;
 use crate::page_features::{is_number, year};
 use crate::vocabulary::{COLUMN_PERIODS, STATED_SCALES};
 
@@ -64,19 +63,21 @@ fn line_kind(line: &str) -> LineKind {
     if is_column_head(line, &words) {
         return LineKind::ColumnHead;
     }
-    let (label_end, cells) = cell_spans(line);
-    let label = line[..label_end].split_whitespace().count();
-    let is_amount = |cell: &Range<usize>| {
-        let text = &line[cell.clone()];
-        let has_digits = text.contains(|c: char| c.is_ascii_digit());
-        year(text).is_none() && (text.contains([',', '.', '(', '%', '$']) || !has_digits)
+    let label = words.len() - trailing_cells(&words).len();
+    let cells: Vec<&str> = words[label..]
+        .iter()
+        .copied()
+        .filter(|word| is_cell(word))
+        .collect();
+    let is_amount = |word: &&str| {
+        year(word).is_none() && (word.contains([',', '.', '(', '%', '$']) || is_dash(word))
     };
-    // One number ends many lines of a text. A cell of its own comes after a short label or a currency.
+    // One number ends many lines of a text. A cell of its own stands after a short label or a currency.
     let is_row = cells.len() >= 2
         || cells.len() == 1
             && label <= LABEL_WORDS
             && !ends_sentence
-            && cells.iter().any(is_amount);
+            && (cells.iter().any(is_amount) || words[label..].contains(&"$"));
     if is_row {
         return LineKind::Row;
     }
@@ -90,6 +91,26 @@ fn line_kind(line: &str) -> LineKind {
     } else {
         LineKind::Prose
     }
+}
+
+// The words at the end of a line that are cells of a table or belong to one, such as `$`.
+fn trailing_cells<'w, 't>(words: &'w [&'t str]) -> &'w [&'t str] {
+    let belongs = |word: &&str| {
+        is_cell(word) || matches!(*word, "$" | "€" | "£" | "¥" | "%" | ")" | "(" | "*" | "#")
+    };
+    let count = words.iter().rev().take_while(|word| belongs(word)).count();
+    &words[words.len() - count..]
+}
+
+fn is_cell(word: &str) -> bool {
+    is_number(word) || is_dash(word)
+}
+
+fn is_dash(word: &str) -> bool {
+    matches!(
+        word,
+        "—" | "–" | "-" | "$—" | "$–" | "$-" | "—%" | "N/A" | "NM" | "n/a" | "nm"
+    )
 }
 
 // `2022 2021 2020`, `Three months ended June 30,`, `(Dollars in millions, except per share amounts)`.
