@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stemma_reading::numbers::{Bound, Money, NumberMention, QuotedNumbers, mentions_gain, numbers};
 use stemma_reading::period::StatedPeriod;
-use stemma_reading::tables::page::{CellReading, RowLabel, SourceLines, TablePage};
+use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
 use stemma_reading::text_words::{says, without_parentheses};
 use stemma_reading::vocabulary::{
     ALTERNATIVE_STEMS, CHANGE_HEADS, DECREASE_STEMS, FIGURE_SOURCES, INFLOW_STEMS, NEGATIVE_LEVELS,
@@ -43,7 +43,7 @@ pub(super) struct CitedText<'a> {
     pub(super) numbers: Vec<u32>,
     pub(super) pages: Vec<TablePage<'a>>,
     /// Target and cell.
-    pub(super) cells: Vec<(usize, CellReading)>,
+    pub(super) cells: Vec<(usize, Cell)>,
     prose: QuotedNumbers,
     // Sentences of the quote that stand in no table, and those clauses of them that the quote is part of.
     pub(super) sentences: String,
@@ -59,7 +59,7 @@ pub(super) struct CitedText<'a> {
 /// What the quotes say about a figure.
 #[derive(Debug)]
 pub(super) enum FigureCheck {
-    Cell(Box<CellReading>),
+    Cell(Box<Cell>),
     Prose,
     NotFound,
     /// It is in a quote, but stands for something else.
@@ -74,28 +74,28 @@ impl<'a> CitedText<'a> {
         page_text: &str,
     ) -> Self {
         let targets = cited.targets;
+        let page = |target: &QuoteTarget<'a>| TablePage::new(target.lines, cited.year_shift);
+        let mut pages: Vec<TablePage<'a>> = targets.iter().map(page).collect();
+        let first = cited.before.as_ref().map(page);
+        for at in 0..pages.len() {
+            let (earlier, rest) = pages.split_at_mut(at);
+            if let Some(previous) = earlier.last().or(first.as_ref()) {
+                rest[0].continue_from(previous);
+            }
+        }
         let before = cited.before.as_ref();
-        let sources: Vec<SourceLines<'a>> = before
-            .into_iter()
-            .chain(targets)
-            .map(|target| target.lines)
-            .collect();
-        let mut pages = TablePage::read(&sources, cited.year_shift);
-        pages.drain(..sources.len() - targets.len());
         let continued = before.filter(|_| pages.first().is_some_and(TablePage::is_continued));
         let text_before = continued.map(QuoteTarget::full_text).unwrap_or_default();
-        let mut has_rows = false;
         let mut cells = Vec::new();
         let mut prose = Vec::new();
         let mut in_prose: Vec<&CharPosition> = Vec::new();
         for span in spans {
             let page = &pages[span.target];
             if page.is_row(span.line) {
-                has_rows = true;
-                let quoted = page.cells(span.line).iter().filter(|cell| {
-                    cell.number.is_some() && cell.overlaps(span.line, span.start, span.end)
+                let quoted = page.cells(span.line).into_iter().filter(|cell| {
+                    cell.number.is_some() && cell.at.start < span.end && span.start < cell.at.end
                 });
-                cells.extend(quoted.map(|cell| (span.target, cell.clone())));
+                cells.extend(quoted.map(|cell| (span.target, cell)));
                 continue;
             }
             let line = targets[span.target].line(span.line);
@@ -113,9 +113,9 @@ impl<'a> CitedText<'a> {
             sentences.iter().map(part).collect::<Vec<_>>().join(" ")
         };
         // Without rows the quote itself, in which numbers and units of two lines are together.
-        let prose = match has_rows {
-            true => prose.join(" "),
-            false => quote.to_owned(),
+        let prose = match cells.is_empty() {
+            true => quote.to_owned(),
+            false => prose.join(" "),
         };
         Self {
             numbers: targets.iter().map(|target| target.number).collect(),
@@ -192,7 +192,7 @@ pub(super) fn check_figure(
 }
 
 /// Scales of a cell: amounts per share are printed as they are.
-pub(super) fn cell_scales(page: &TablePage<'_>, cell: &CellReading) -> Vec<f64> {
+pub(super) fn cell_scales(page: &TablePage<'_>, cell: &Cell) -> Vec<f64> {
     match is_per_share(page, cell) {
         true => Vec::new(),
         false => cell.scales.clone(),
@@ -200,7 +200,7 @@ pub(super) fn cell_scales(page: &TablePage<'_>, cell: &CellReading) -> Vec<f64> 
 }
 
 // Whether the label, its group or the head of the column says that the amount is one per share.
-fn is_per_share(page: &TablePage<'_>, cell: &CellReading) -> bool {
+fn is_per_share(page: &TablePage<'_>, cell: &Cell) -> bool {
     let label = page.row_label(cell.line);
     let above = label.above.last().map(String::as_str).unwrap_or_default();
     let is_per = |text: &str| {
@@ -225,7 +225,7 @@ fn check_cell(
     statement: &Statement<'_>,
     figure: usize,
     page: &TablePage<'_>,
-    cell: &CellReading,
+    cell: &Cell,
 ) -> Result<(), String> {
     let stated = statement.period_of(figure);
     check_column(&statement.words(), statement.text, stated, page, cell)?;
@@ -252,7 +252,7 @@ pub(super) fn check_column(
     text: &str,
     stated: Option<StatedPeriod>,
     page: &TablePage<'_>,
-    cell: &CellReading,
+    cell: &Cell,
 ) -> Result<(), String> {
     let row = page.cells(cell.line);
     let stated_period = stated.unwrap_or_default();
@@ -268,11 +268,11 @@ pub(super) fn check_column(
             return Err(format!("the period of {} could not be read", cell.text));
         }
     }
-    let head_hits = |other: &CellReading| {
+    let head_hits = |other: &Cell| {
         let head: BTreeSet<String> = phrase(&other.head).into_iter().collect();
         words.iter().filter(|word| head.contains(*word)).count()
     };
-    let value = |other: &CellReading| other.number.as_ref().and_then(NumberMention::signed_value);
+    let value = |other: &Cell| other.number.as_ref().and_then(NumberMention::signed_value);
     for other in row.iter().filter(|other| {
         other.column != cell.column
             && other.number.is_some()
@@ -313,7 +313,7 @@ pub(super) fn check_column(
     Ok(())
 }
 
-fn in_column(cell: &CellReading) -> String {
+fn in_column(cell: &Cell) -> String {
     format!("{} is in the column of {}", cell.text, written(cell.period))
 }
 
@@ -327,7 +327,7 @@ fn written(period: StatedPeriod) -> String {
 }
 
 /// Whether the words name the row of a cell: half of what tells the row from others.
-pub(super) fn covers(words: &[String], label: &RowLabel, cell: &CellReading) -> bool {
+pub(super) fn covers(words: &[String], label: &RowLabel, cell: &Cell) -> bool {
     variants(label, cell).iter().any(|own| {
         let fit = Fit::new(words, own);
         fit.hit > 0.0 && fit.hit >= (fit.hit + fit.missing) * MIN_LABEL_SHARE
@@ -335,7 +335,7 @@ pub(super) fn covers(words: &[String], label: &RowLabel, cell: &CellReading) -> 
 }
 
 // A measure with a name of its own, such as net debt, stands only in a row of that name.
-fn check_measure(words: &[String], label: &RowLabel, cell: &CellReading) -> Result<(), String> {
+fn check_measure(words: &[String], label: &RowLabel, cell: &Cell) -> Result<(), String> {
     let terms = Terms::get();
     let row = format!(
         "{} {} {} {}",
@@ -365,10 +365,10 @@ pub(super) fn best_row(
     text: &str,
     words: &[String],
     page: &TablePage<'_>,
-    cell: &CellReading,
+    cell: &Cell,
     excluded: &[usize],
 ) -> Result<(), String> {
-    let score = |at: usize, cell: &CellReading| {
+    let score = |at: usize, cell: &Cell| {
         let label = page.row_label(at);
         let mut above = label_words(&format!("{} {}", label.group, label.above.join(" ")));
         // A title that repeats the words of its rows tells none of them from others.
@@ -388,7 +388,7 @@ pub(super) fn best_row(
     let here = score(cell.line, cell);
     let named = named_words(words, &cell.label);
     let is_share = is_per_share(page, cell);
-    let value = |cell: &CellReading| cell.number.as_ref().and_then(NumberMention::signed_value);
+    let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
     for at in page
         .rows()
         .filter(|at| *at != cell.line && !excluded.contains(at))
@@ -409,9 +409,8 @@ pub(super) fn best_row(
                     == cell.number.as_ref().map(NumberMention::is_percent)
         });
         // `Net income` under `Earnings per share:` is no other amount.
-        let differs = |rival: &&CellReading| {
-            value(rival) != value(cell) && is_per_share(page, rival) == is_share
-        };
+        let differs =
+            |rival: &&Cell| value(rival) != value(cell) && is_per_share(page, rival) == is_share;
         let Some(rival) = rival.filter(differs) else {
             continue;
         };
@@ -476,7 +475,7 @@ fn named_words(words: &[String], label: &str) -> usize {
 }
 
 // The label of a row: its own line, or with the lines above that it goes on from; in a table of years by row the head.
-fn variants(label: &RowLabel, cell: &CellReading) -> Vec<String> {
+fn variants(label: &RowLabel, cell: &Cell) -> Vec<String> {
     if cell.label != label.own {
         return vec![cell.label.clone()];
     }
@@ -565,7 +564,7 @@ pub(super) fn says_negative(text: &str, label: &str) -> bool {
 }
 
 // A number in parentheses is negative, unless its row speaks of what flows out or the statement says that it is.
-fn check_sign(text: &str, number: &NumberMention, cell: &CellReading) -> Result<(), String> {
+fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), String> {
     let Some(printed) = &cell.number else {
         return Ok(());
     };

@@ -3,7 +3,7 @@
 use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, numbers};
 use stemma_reading::period::{StatedPeriod, head_period};
-use stemma_reading::tables::page::{CellReading, RowLabel, TablePage};
+use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
 use stemma_reading::text_words::{without_parentheses, words};
 
 use super::figures::{CitedText, best_row, cell_scales, check_column};
@@ -187,7 +187,7 @@ pub(super) fn find_operand<'d>(
     }
 }
 
-fn newest_year(page: &TablePage<'_>, cell: &CellReading) -> Option<i32> {
+fn newest_year(page: &TablePage<'_>, cell: &Cell) -> Option<i32> {
     let row = page.cells(cell.line);
     let printed = row.iter().filter(|other| other.number.is_some());
     printed.filter_map(|other| other.period.year).max()
@@ -205,7 +205,7 @@ fn printed_number(value: &str) -> Option<NumberMention> {
 }
 
 // Whether the words the model gives for a row are those of its label: its own line, or with the lines beside it that belong to it.
-fn is_row(stated: &str, label: &RowLabel, cell: &CellReading) -> bool {
+fn is_row(stated: &str, label: &RowLabel, cell: &Cell) -> bool {
     let words = |text: &str| phrase(&without_parentheses(text));
     let stated = words(stated);
     let above = label.above.join(" ");
@@ -225,7 +225,7 @@ fn is_row(stated: &str, label: &RowLabel, cell: &CellReading) -> bool {
 fn found_in_cell<'d>(
     draft: &'d DraftOperand,
     number: &NumberMention,
-    cell: &CellReading,
+    cell: &Cell,
     (page, stated): (&TablePage<'_>, StatedPeriod),
 ) -> Result<FoundOperand<'d>, String> {
     let scales = cell_scales(page, cell);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
 use stemma_reading::period::period_mentions;
-use stemma_reading::tables::page::CellReading;
+use stemma_reading::tables::page::Cell;
 
 use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
@@ -129,7 +129,7 @@ impl Verdict {
         statement: &Statement<'_>,
         computed: Option<&Computed>,
         cited: &[CheckedCitation<'_>],
-    ) -> Vec<CellReading> {
+    ) -> Vec<Cell> {
         let texts: Vec<&CitedText<'_>> = cited.iter().filter_map(|one| one.text.as_ref()).collect();
         let mut cells = Vec::new();
         for (at, figure) in statement.figures.iter().enumerate() {
@@ -177,7 +177,7 @@ fn contradicts_declaration(
 // Where a statement says that a figure rose or fell, the cells of its row must, too.
 fn contradicts_direction(
     statement: &Statement<'_>,
-    cells: &[CellReading],
+    cells: &[Cell],
     cited: &[CheckedCitation<'_>],
 ) -> Result<(), String> {
     let labels: Vec<&str> = cells.iter().map(|cell| cell.label.as_str()).collect();
@@ -185,9 +185,8 @@ fn contradicts_direction(
     let (Some(stated), Some(first)) = (direction_of(&rest), cells.first()) else {
         return Ok(());
     };
-    let value = |cell: &CellReading| cell.number.as_ref().and_then(NumberMention::signed_value);
-    let is_percent =
-        |cell: &CellReading| cell.number.as_ref().is_some_and(NumberMention::is_percent);
+    let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
+    let is_percent = |cell: &Cell| cell.number.as_ref().is_some_and(NumberMention::is_percent);
     let pages = cited.iter().filter_map(|one| one.text.as_ref());
     let row = pages
         .flat_map(|text| {
@@ -196,12 +195,11 @@ fn contradicts_direction(
                 .map(move |(target, cell)| (text, *target, cell))
         })
         .find(|(_, _, cell)| cell.line == first.line && cell.label == first.label)
-        .map_or(&[][..], |(text, target, cell)| {
-            text.pages[target].cells(cell.line)
-        });
+        .map(|(text, target, cell)| text.pages[target].cells(cell.line))
+        .unwrap_or_default();
     let others = match cells {
         [_, others @ ..] if others.iter().any(|other| other.label == first.label) => others,
-        _ => row,
+        _ => &row[..],
     };
     let compared = others.iter().filter(|other| {
         other.label == first.label
@@ -223,7 +221,7 @@ fn contradicts_direction(
         (here, other)
     };
     // What flows out is printed as negative.
-    let size = |cell: &CellReading| value(cell).map(|value| value.abs());
+    let size = |cell: &Cell| value(cell).map(|value| value.abs());
     let actual = match (value(earlier), value(later)) {
         (Some(one), Some(two)) if one.is_sign_negative() && two.is_sign_negative() => {
             size(later).cmp(&size(earlier))
@@ -297,7 +295,7 @@ fn unknown_labels(statement: &Statement<'_>, cited: &[CheckedCitation<'_>]) -> V
 }
 
 // Only quotes that were found count as evidence. Lines and heads around a cell belong to its row.
-fn claim_evidence(cited: &[CheckedCitation<'_>], cells: &[CellReading]) -> ClaimEvidence {
+fn claim_evidence(cited: &[CheckedCitation<'_>], cells: &[Cell]) -> ClaimEvidence {
     let verbatim: Vec<&CheckedCitation<'_>> = cited
         .iter()
         .filter(|one| one.citation.verified.is_verbatim())

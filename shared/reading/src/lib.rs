@@ -7,12 +7,11 @@
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
-//! - [`tables`]: whole tables and their cells.
+//! - [`tables`]: rows and cells for claims, and whole tables for people.
 
 pub mod companies;
 pub mod dates;
 pub mod figures;
-mod line_cells;
 pub mod numbers;
 pub mod page_features;
 pub mod period;

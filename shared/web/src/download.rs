@@ -127,7 +127,7 @@ fn table_rows(content: &TableContent) -> Vec<Vec<String>> {
     rows.extend(table.rows.iter().map(|row| {
         let cells = row.cells.iter().map(|cell| {
             let cell = cell.as_ref();
-            cell.map(|cell| cell.value().unwrap_or_else(|| cell.text.clone()))
+            cell.map(|cell| cell.value.clone().unwrap_or_else(|| cell.text.clone()))
                 .unwrap_or_default()
         });
         [row.label.clone()].into_iter().chain(cells).collect()

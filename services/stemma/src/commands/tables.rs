@@ -129,19 +129,13 @@ fn csv_of(view: &TableContent) -> Result<String, CommandError> {
     let content = &view.table;
     let mut writer = csv::Writer::from_writer(Vec::new());
     let heads = content.columns.iter().map(|column| column.head.as_str());
-    let periods = content.columns.iter().map(|column| match column.period {
-        none if none.is_empty() => String::new(),
-        period => period.to_string(),
-    });
-    let periods: Vec<String> = periods.collect();
+    let periods = content
+        .columns
+        .iter()
+        .map(|column| column.period.as_deref().unwrap_or_default());
     let mut write = |record: Vec<&str>| writer.write_record(record).map_err(not_written);
     write(["", ""].into_iter().chain(heads).collect())?;
-    write(
-        ["", "period"]
-            .into_iter()
-            .chain(periods.iter().map(String::as_str))
-            .collect(),
-    )?;
+    write(["", "period"].into_iter().chain(periods).collect())?;
     for row in &content.rows {
         let cells = row
             .cells

@@ -3,7 +3,7 @@
 use stemma_document::Page;
 
 use crate::tables::grid::{GridTable, grids};
-use crate::tables::lines::{SourceLines, TableLines};
+use crate::tables::page::{SourceLines, TablePage};
 use crate::tables::placed::placed_grids;
 use crate::tables::table::FigureTable;
 
@@ -11,14 +11,6 @@ use crate::tables::table::FigureTable;
 pub fn tables_of_pages(
     first: u32,
     pages: &[Page],
-    is_cancelled: &dyn Fn() -> bool,
-) -> Vec<FigureTable> {
-    page_tables(first, &pages.iter().collect::<Vec<_>>(), is_cancelled)
-}
-
-pub(super) fn page_tables(
-    first: u32,
-    pages: &[&Page],
     is_cancelled: &dyn Fn() -> bool,
 ) -> Vec<FigureTable> {
     let mut declared: Vec<GridTable> = grids(pages)
@@ -33,7 +25,7 @@ pub(super) fn page_tables(
         if is_cancelled() {
             break;
         }
-        let lines = TableLines::new(SourceLines::Page(page));
+        let lines = TablePage::new(SourceLines::Page(page), 0);
         let placed = placed_grids(&lines, page, index);
         let placed = placed.iter().flat_map(|grid| grid.tables(first, pages));
         let mut found: Vec<GridTable> = placed.collect();
@@ -98,10 +90,10 @@ Page 12";
         assert_eq!(table.unit.as_deref(), Some("(Dollars in millions)"));
         assert_eq!(table.scale, Some(1_000_000));
         assert_eq!(table.pages, (12, 12));
-        let periods: Vec<String> = table
+        let periods: Vec<&str> = table
             .columns
             .iter()
-            .map(|column| column.period.to_string())
+            .filter_map(|column| column.period.as_deref())
             .collect();
         assert_eq!(periods, ["2023-12", "2022-12"]);
         assert_eq!(table.rows[0].label, "Cash and equivalents");
@@ -113,7 +105,7 @@ Page 12";
             .unwrap();
         assert_eq!(texts(receivables), ["820", "(31)"]);
         assert_eq!(
-            receivables.cells[1].as_ref().unwrap().value().as_deref(),
+            receivables.cells[1].as_ref().unwrap().value.as_deref(),
             Some("-31")
         );
     }

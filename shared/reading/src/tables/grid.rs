@@ -13,12 +13,12 @@ use stemma_document::{ByteSpan, GridLine, Page};
 pub(crate) use self::columns::Columns;
 pub(crate) use self::pieces::{Kind, Piece, with_signs};
 use self::pieces::{attach_marks, row_pieces};
-use crate::line_cells::without_breaks;
 use crate::numbers::numbers;
 use crate::period::{head_period, period_mentions};
+use crate::tables::page::without_breaks;
 use crate::tables::placement::{shares_of_page, text_rect};
 use crate::tables::surroundings::{is_title, unit_of};
-use crate::tables::table::{Cell, FigureTable, TableColumn, TableNote, TableRow};
+use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
 
 // A single figure in a table is a page number, or text that is laid out.
 const MIN_FIGURES: usize = 2;
@@ -43,6 +43,15 @@ pub(crate) struct GridRow {
     pub(crate) pieces: Vec<Piece>,
 }
 
+/// A part of a text on a page: its line and bytes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) page: usize,
+    pub(crate) line: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
 /// A table with its place, and what is above it still to be read.
 pub(crate) struct GridTable {
     pub(crate) first: (usize, usize),
@@ -61,7 +70,7 @@ enum RowKind {
 }
 
 /// The grids of consecutive pages, in the order in which they begin.
-pub(crate) fn grids(pages: &[&Page]) -> Vec<Grid> {
+pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
     type Lines<'a> = Vec<(usize, usize, &'a GridLine)>;
     let mut tables: BTreeMap<u32, BTreeMap<u32, Lines<'_>>> = BTreeMap::new();
     for (page, content) in pages.iter().enumerate() {
@@ -100,7 +109,7 @@ impl Grid {
     }
 
     /// The tables of the grid, one for each set of heads. `first_page` is the number of the first page.
-    pub(crate) fn tables(&self, first_page: u32, pages: &[&Page]) -> Vec<GridTable> {
+    pub(crate) fn tables(&self, first_page: u32, pages: &[Page]) -> Vec<GridTable> {
         let kinds = self.kinds();
         let bodies = kinds.iter().zip(&self.rows);
         let bodies = bodies.filter(|(kind, _)| **kind == RowKind::Body);
@@ -221,7 +230,7 @@ struct Segment {
 }
 
 struct SegmentReader<'a> {
-    pages: &'a [&'a Page],
+    pages: &'a [Page],
     first_page: u32,
     columns: &'a Columns,
     // Texts over columns, from the top.
@@ -291,7 +300,7 @@ impl SegmentReader<'_> {
         self.last_was_head = false;
         self.segment.first.get_or_insert(row.at);
         let mut own: Vec<&Piece> = Vec::new();
-        let mut cells: Vec<Option<Cell>> = vec![None; self.columns.len()];
+        let mut cells: Vec<Option<TableCell>> = vec![None; self.columns.len()];
         for piece in &row.pieces {
             match self
                 .columns
@@ -368,24 +377,23 @@ impl SegmentReader<'_> {
         }
     }
 
-    fn cell(&self, piece: &Piece, column: usize, label: &str) -> Cell {
+    fn cell(&self, piece: &Piece, column: usize, label: &str) -> TableCell {
         let number = numbers(&without_breaks(&piece.text)).into_iter().next();
         let number = number.filter(|_| piece.kind == Kind::Figure);
-        let number = number.map(|mut number| {
+        let value = number.and_then(|mut number| {
             let words = format!("{label} {}", self.head_texts[column]).to_lowercase();
             number.read_as_cell(&words);
-            number
+            number.signed_value()
         });
         let place = piece.places.first();
         let rect = place.and_then(|place| {
             let page = self.pages.get(place.page)?;
-            let rect = text_rect(page, place.line, &place.at)?;
+            let rect = text_rect(page, place.line, &(place.start..place.end))?;
             Some(shares_of_page(page, rect))
         });
-        Cell {
+        TableCell {
             text: piece.text.clone(),
-            number,
-            places: piece.places.clone(),
+            value: value.map(|value| value.to_string()),
             rect,
             bytes: piece.bytes.map(|bytes| [bytes.start, bytes.end]),
             marks: piece.marks.clone(),
@@ -418,8 +426,9 @@ impl SegmentReader<'_> {
             .collect();
         let columns = used.iter().map(|column| {
             let head = self.head_texts[*column].clone();
+            let period = head_period(&head);
             TableColumn {
-                period: head_period(&head),
+                period: (!period.is_empty()).then(|| period.to_string()),
                 unit: unit_of(&head),
                 head,
             }

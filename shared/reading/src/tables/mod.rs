@@ -1,14 +1,11 @@
-//! Tables of filings: columns with periods and units, rows with groups, and cells.
+//! Tables of filings: rows with their cells, and whole tables.
 //!
-//! `grid` reads the cells that an HTML file declares and `placed` those that positions of words show; both give [`FigureTable`]s.
-//! Rows without columns, as in texts without positions, are read by `ordered`, for claims alone. A [`TablePage`](page::TablePage)
-//! has the cells of all of them by line.
+//! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty. Tables that an
+//! HTML file declares are read from their cells.
 
 mod document;
 mod grid;
-mod lines;
 mod notes;
-mod ordered;
 pub mod page;
 mod placed;
 mod placement;
@@ -16,4 +13,4 @@ mod surroundings;
 mod table;
 
 pub use document::tables_of_pages;
-pub use table::{Cell, CellFact, FigureTable, Place, TableColumn, TableNote, TableRow};
+pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};

@@ -11,7 +11,7 @@ const MAX_NOTE_LINES: usize = 30;
 
 impl FigureTable {
     // The footnotes below the last row that it refers to.
-    pub(super) fn read_notes(&mut self, page: &Page, last: usize) {
+    pub(crate) fn read_notes(&mut self, page: &Page, last: usize) {
         let labels = self.rows.iter().map(|row| row.label.as_str());
         let heads = self.columns.iter().map(|column| column.head.as_str());
         let mut marks: BTreeSet<String> = labels

@@ -2,22 +2,25 @@
 
 use std::ops::Range;
 
-use stemma_document::{Page, Pt, Rect};
-
-use crate::line_cells::extent_of;
+use stemma_document::{Page, Rect};
 
 /// The box of a part of a line on the page as it is read.
-pub(super) fn text_rect(page: &Page, line: usize, at: &Range<usize>) -> Option<Rect> {
+pub(crate) fn text_rect(page: &Page, line: usize, at: &Range<usize>) -> Option<Rect> {
     let line = page.lines.get(line)?;
-    let (left, right) = extent_of(line, at)?;
+    let mut inside = line
+        .words
+        .iter()
+        .filter(|word| (word.start as usize) < at.end && at.start < word.end as usize);
+    let first = inside.next()?;
+    let last = inside.next_back().unwrap_or(first);
     Some(Rect {
-        x0: Pt::new(left),
-        x1: Pt::new(right),
+        x0: first.x0,
+        x1: last.x1,
         ..line.rect
     })
 }
 
-pub(super) fn shares_of_page(page: &Page, rect: Rect) -> [f64; 4] {
+pub(crate) fn shares_of_page(page: &Page, rect: Rect) -> [f64; 4] {
     let (width, height) = page.displayed_size();
     let rect = page.displayed(rect);
     // Four digits are a tenth of a point.

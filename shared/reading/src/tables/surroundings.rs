@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use stemma_document::Page;
 
-use crate::line_cells::extent_of;
 use crate::period::is_only_period;
 use crate::tables::grid::GridTable;
-use crate::tables::lines::{PROSE_WORDS, TableLines};
-use crate::tables::table::{FigureTable, TableRow};
+use crate::tables::page::TablePage;
+use crate::tables::table::FigureTable;
 
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;
@@ -19,7 +18,7 @@ const MAX_TITLE_CHARS: usize = 120;
 
 impl GridTable {
     // What the lines around it say: title, unit and scale.
-    pub(super) fn read_surroundings(&mut self, lines: &TableLines<'_>, page: &Page) {
+    pub(crate) fn read_surroundings(&mut self, lines: &TablePage<'_>, page: &Page) {
         let first = self.first.1;
         let above = (first.saturating_sub(MAX_LINES_ABOVE)..first)
             .rev()
@@ -33,86 +32,37 @@ impl GridTable {
             let mut texts = above.map(|at| lines.text_of(at).trim());
             table.title = texts.find(|text| is_title(text)).map(str::to_owned);
         }
-        table.scale = single_scale(lines.scales_above(first));
+        table.scale = single_scale(&lines.scales_above(first));
     }
 
-    // Whether it is the rest of a table that ends above, on the same page or on the one before.
-    pub(super) fn continues(&self, above: &Self, pages: &[&Page]) -> bool {
-        let between = |page: usize, lines: Range<usize>| {
+    // Whether it is the rest of a table with which the page before ends.
+    pub(crate) fn continues(&self, above: &Self, pages: &[Page]) -> bool {
+        let body = |page: usize, lines: Range<usize>| {
             let lines = pages.get(page).and_then(|page| page.lines.get(lines));
             let lines = lines.unwrap_or_default().iter();
-            lines.filter(|line| !line.is_furniture())
+            lines.filter(|line| !line.is_furniture()).count()
         };
-        let is_short =
-            |page: usize, lines: Range<usize>| between(page, lines).count() <= MAX_LINES_AT_EDGES;
-        let has_prose = |page: usize, lines: Range<usize>| {
-            between(page, lines).any(|line| line.text.split_whitespace().count() > PROSE_WORDS)
-        };
-        let page = self.first.0;
         let lines_above = pages.get(above.last.0).map_or(0, |page| page.lines.len());
-        let is_near = match page.checked_sub(above.last.0) {
-            Some(0) => {
-                let lines = above.last.1 + 1..self.first.1;
-                is_short(page, lines.clone()) && !has_prose(page, lines)
-            }
-            Some(1) => {
-                is_short(page, 0..self.first.1)
-                    && !has_prose(page, 0..self.first.1)
-                    && is_short(above.last.0, above.last.1 + 1..lines_above)
-            }
-            _ => false,
-        };
-        is_near
-            && !self.has_heads
+        !self.has_heads
             && above.has_heads
+            && self.first.0 == above.last.0 + 1
             && self.table.columns.len() == above.table.columns.len()
-            && self.is_under(above, pages)
+            && body(self.first.0, 0..self.first.1) <= MAX_LINES_AT_EDGES
+            && body(above.last.0, above.last.1 + 1..lines_above) <= MAX_LINES_AT_EDGES
     }
 
-    // Whether the figures of its columns are under those of the table above. Cells that a file declares have no positions to compare.
-    fn is_under(&self, above: &Self, pages: &[&Page]) -> bool {
-        let is_same_page = self.first.0 == above.last.0;
-        let columns = 0..self.table.columns.len();
-        let mut compared = columns
-            .filter_map(|column| {
-                let own = figure_edge(self.table.rows.iter(), column, pages)?;
-                Some((
-                    own,
-                    figure_edge(above.table.rows.iter().rev(), column, pages)?,
-                ))
-            })
-            .peekable();
-        (compared.peek().is_some() || !is_same_page)
-            && compared.all(|((own, height), (above, _))| (own - above).abs() <= height)
-    }
-
-    pub(super) fn append(&mut self, rest: Self) {
+    pub(crate) fn append(&mut self, rest: Self) {
         self.last = rest.last;
         self.table.pages.1 = rest.table.pages.1;
         self.table.rows.extend(rest.table.rows);
     }
 
-    pub(super) fn finish(mut self, pages: &[&Page]) -> FigureTable {
+    pub(crate) fn finish(mut self, pages: &[Page]) -> FigureTable {
         if let Some(page) = pages.get(self.last.0) {
             self.table.read_notes(page, self.last.1);
         }
         self.table
     }
-}
-
-// The right edge of the first figure of a column, and the height of its line.
-fn figure_edge<'t>(
-    mut rows: impl Iterator<Item = &'t TableRow>,
-    column: usize,
-    pages: &[&Page],
-) -> Option<(f32, f32)> {
-    rows.find_map(|row| {
-        let cell = row.cells.get(column)?.as_ref()?;
-        let place = cell.places.first().filter(|_| cell.number.is_some())?;
-        let line = pages.get(place.page)?.lines.get(place.line)?;
-        let (_, right) = extent_of(line, &place.at).filter(|_| line.grid.is_none())?;
-        Some((right, line.rect.height()))
-    })
 }
 
 // Scales are powers of a thousand.
@@ -125,7 +75,7 @@ fn single_scale(scales: &[f64]) -> Option<u64> {
 }
 
 // `(in millions, except per share data)`, `Dollars in thousands`.
-pub(super) fn unit_of(text: &str) -> Option<String> {
+pub(crate) fn unit_of(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let names_unit = [
         "in millions",
@@ -156,7 +106,7 @@ pub(super) fn unit_of(text: &str) -> Option<String> {
     })
 }
 
-pub(super) fn is_title(text: &str) -> bool {
+pub(crate) fn is_title(text: &str) -> bool {
     text.chars().any(char::is_alphabetic)
         && text.chars().count() <= MAX_TITLE_CHARS
         && !text.ends_with(['.', ':', ';', ','])

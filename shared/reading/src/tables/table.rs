@@ -1,18 +1,14 @@
 //! A table of a document: its columns with periods and units, its rows with groups, and its cells.
 
 use std::fmt;
-use std::ops::Range;
 
-use serde::{Serialize, Serializer};
-
-use crate::numbers::NumberMention;
-use crate::period::StatedPeriod;
+use serde::Serialize;
 
 // Facts that may begin before the end of a cell and belong to it.
 const MAX_NESTED_FACTS: usize = 16;
 
 /// A table of a document.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureTable {
     /// `t1`, `t2`, … in reading order.
     pub id: String,
@@ -42,11 +38,8 @@ pub struct TableColumn {
     /// Words over the column, from the top.
     pub head: String,
     /// The period that the head names.
-    #[serde(
-        skip_serializing_if = "StatedPeriod::is_empty",
-        serialize_with = "as_text"
-    )]
-    pub period: StatedPeriod,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<String>,
     /// What the figures of this column are in, where its head says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
@@ -60,20 +53,15 @@ pub struct TableRow {
     pub group: Option<String>,
     pub page: u32,
     /// One for each column; `None` where the row has no cell.
-    pub cells: Vec<Option<Cell>>,
+    pub cells: Vec<Option<TableCell>>,
 }
 
-/// A cell of a table, declared by the file or found by its position.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Cell {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TableCell {
     /// As printed, with sign and unit.
     pub text: String,
-    /// The number; `None` for a dash. Serialized as [`Cell::value`].
-    #[serde(rename = "value", serialize_with = "value_of")]
-    pub number: Option<NumberMention>,
-    /// Where its text is, line by line.
-    #[serde(skip)]
-    pub places: Vec<Place>,
+    /// The number without scale, as an exact decimal; `None` for a dash.
+    pub value: Option<String>,
     /// Left, top, width and height on the displayed page, in shares of its size.
     pub rect: Option<[f64; 4]>,
     /// First byte in the file and the one behind the last; only in HTML.
@@ -85,17 +73,6 @@ pub struct Cell {
     /// The figures that the file tags in it; see [`FigureTable::link_facts`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<CellFact>,
-}
-
-/// A part of a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Index among the pages that were read.
-    pub page: usize,
-    /// Index on its page.
-    pub line: usize,
-    /// Byte range in the line.
-    pub at: Range<usize>,
 }
 
 /// A figure that a file tags in a cell.
@@ -116,30 +93,11 @@ pub struct CellFact {
     pub end: u32,
 }
 
-fn as_text<S: Serializer>(period: &StatedPeriod, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(period)
-}
-
-fn value_of<S: Serializer>(
-    number: &Option<NumberMention>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let value = number.as_ref().and_then(NumberMention::signed_value);
-    value.map(|value| value.to_string()).serialize(serializer)
-}
-
-impl Cell {
-    /// The number without scale, as an exact decimal.
-    pub fn value(&self) -> Option<String> {
-        let number = self.number.as_ref()?;
-        Some(number.signed_value()?.to_string())
-    }
-
-    /// Adds a cell of the same row and column, such as the end of a range.
-    pub(super) fn join(&mut self, other: Self) {
+impl TableCell {
+    /// Adds a cell that stands in the same row and column, such as the end of a range.
+    pub(crate) fn join(&mut self, other: Self) {
         self.text = format!("{} {}", self.text, other.text);
-        self.number = None;
-        self.places.extend(other.places);
+        self.value = None;
         self.bytes = match (self.bytes, other.bytes) {
             (Some(one), Some(two)) => Some([one[0].min(two[0]), one[1].max(two[1])]),
             (one, two) => one.or(two),

@@ -7,7 +7,6 @@ mod continued;
 mod declared;
 mod document;
 mod faults;
-mod html;
 mod periods;
 mod rows;
 mod sentences;

@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use stemma_document::{ByteSpan, GridLine, Page};
 
-use super::union;
-use crate::line_cells::{CellKind, cell_kind};
-use crate::tables::table::Place;
+use super::{Place, union};
+use crate::tables::page::{CellKind, cell_kind};
 
 /// A cell with text.
 #[derive(Debug, Clone)]
@@ -86,8 +85,8 @@ impl Piece {
     fn add_place(&mut self, place: Place) {
         match self.places.last_mut() {
             Some(last) if (last.page, last.line) == (place.page, place.line) => {
-                last.at.start = last.at.start.min(place.at.start);
-                last.at.end = last.at.end.max(place.at.end);
+                last.start = last.start.min(place.start);
+                last.end = last.end.max(place.end);
             }
             _ => self.places.push(place),
         }
@@ -103,7 +102,7 @@ impl Piece {
 }
 
 /// The cells of a row from the lines that show it.
-pub(crate) fn row_pieces(pages: &[&Page], lines: &[(usize, usize, &GridLine)]) -> Vec<Piece> {
+pub(crate) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<Piece> {
     let mut cells: BTreeMap<u16, Piece> = BTreeMap::new();
     for (page, line, grid) in lines {
         let text = pages
@@ -117,7 +116,8 @@ pub(crate) fn row_pieces(pages: &[&Page], lines: &[(usize, usize, &GridLine)]) -
             let place = Place {
                 page: *page,
                 line: *line,
-                at: start..end,
+                start,
+                end,
             };
             let columns = cell.column..cell.column.saturating_add(cell.columns.max(1));
             let piece = Piece {

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use stemma_document::Page;
 
-use crate::line_cells::{is_figure_part, is_filler};
-use crate::period::period_mentions;
+use crate::tables::page::{is_figure_part, is_filler};
 
 // Gaps in line heights between the words of two cells. Spaces of proportional fonts are a fifth to a third.
 const CELL_GAP: f32 = 0.9;
@@ -56,43 +55,6 @@ pub(super) fn chunks(page: &Page, line: usize, space: f32) -> Vec<Chunk> {
 pub(super) fn loose_parts(page: &Page, chunk: &Chunk, space: f32) -> Vec<Chunk> {
     let mut parts = split(page, chunk.line, |gap, _| gap >= FIGURE_SPACES * space);
     parts.retain(|part| chunk.at.start < part.at.end && part.at.start < chunk.at.end);
-    parts
-}
-
-/// Splits a chunk of a head behind each year that it names.
-pub(super) fn year_parts(page: &Page, chunk: &Chunk) -> Vec<Chunk> {
-    let Some(line) = page.lines.get(chunk.line) else {
-        return Vec::new();
-    };
-    let text = line.text.get(chunk.at.clone()).unwrap_or_default();
-    let years = period_mentions(text).into_iter();
-    let years = years.filter(|mention| mention.period.year.is_some());
-    let ends: Vec<usize> = years.map(|year| chunk.at.start + year.at.end).collect();
-    let words = line
-        .words
-        .iter()
-        .filter(|word| chunk.at.start < word.end as usize && (word.start as usize) < chunk.at.end);
-    let mut parts: Vec<Chunk> = Vec::new();
-    for word in words {
-        let start = word.start as usize;
-        let end = word.end as usize;
-        let x = (word.x0.points(), word.x1.points());
-        match parts.last_mut() {
-            Some(last)
-                if !ends
-                    .iter()
-                    .any(|at| (last.at.start + 1..=start).contains(at)) =>
-            {
-                last.at.end = end;
-                last.x.1 = x.1;
-            }
-            _ => parts.push(Chunk {
-                line: chunk.line,
-                at: start..end,
-                x,
-            }),
-        }
-    }
     parts
 }
 

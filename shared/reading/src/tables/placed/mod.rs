@@ -12,12 +12,11 @@ use std::collections::BTreeMap;
 
 use stemma_document::Page;
 
-use crate::tables::grid::{Columns, Grid, GridRow, Kind, Piece, with_signs};
-use crate::tables::lines::TableLines;
+use crate::tables::grid::{Columns, Grid, GridRow, Kind, Piece, Place, with_signs};
+use crate::tables::page::TablePage;
 use crate::tables::placement::text_rect;
-use crate::tables::table::Place;
 
-use self::chunks::{Chunk, chunks, loose_parts, space_of, year_parts};
+use self::chunks::{Chunk, chunks, loose_parts, space_of};
 use self::heads::{Extent, HeadLine, pitch, place_heads};
 use self::rows::{Region, are_side_by_side, regions};
 
@@ -31,7 +30,7 @@ const MIN_LINE_PITCH: f32 = 0.8;
 const MIN_LABELS: usize = 2;
 
 /// The tables of page number `index`, from the top.
-pub(super) fn placed_grids(lines: &TableLines<'_>, page: &Page, index: usize) -> Vec<Grid> {
+pub(crate) fn placed_grids(lines: &TablePage<'_>, page: &Page, index: usize) -> Vec<Grid> {
     let space = space_of(page);
     let reader = PageReader { page, index, space };
     let regions = regions(lines, page, space);
@@ -103,7 +102,8 @@ impl PageReader<'_> {
         let place = Place {
             page: self.index,
             line: chunk.line,
-            at: chunk.at.clone(),
+            start: chunk.at.start,
+            end: chunk.at.end,
         };
         let unit = |x: f32| (x * UNITS_PER_POINT).round() as u16;
         let columns = unit(chunk.x.0)..unit(chunk.x.1).max(unit(chunk.x.0) + 1);
@@ -113,7 +113,7 @@ impl PageReader<'_> {
     // Where a piece has text, with its signs.
     fn extent(&self, piece: &Piece) -> Option<Extent> {
         let place = piece.places.first()?;
-        let rect = text_rect(self.page, place.line, &place.at)?;
+        let rect = text_rect(self.page, place.line, &(place.start..place.end))?;
         Some((rect.x0.points(), rect.x1.points()))
     }
 
@@ -235,20 +235,23 @@ impl PageReader<'_> {
         };
         let chunk = Chunk {
             line: place.line,
-            at: place.at.clone(),
+            at: place.start..place.end,
             x: extent,
         };
-        let mut parts: Vec<(Chunk, usize)> = self.year_heads(&chunk, columns);
-        if parts.is_empty() {
-            for part in loose_parts(self.page, &chunk, self.space) {
-                let column = nearest_column(columns, |column| middle_distance(part.x, column));
-                match parts.last_mut() {
-                    Some((last, of)) if *of == column => {
-                        last.at.end = part.at.end;
-                        last.x.1 = part.x.1;
-                    }
-                    _ => parts.push((part, column)),
+        let mut parts: Vec<(Chunk, usize)> = Vec::new();
+        for part in loose_parts(self.page, &chunk, self.space) {
+            let middle = f32::midpoint(part.x.0, part.x.1);
+            let distance =
+                |at: &usize| (f32::midpoint(columns[*at].0, columns[*at].1) - middle).abs();
+            let column = (0..columns.len())
+                .min_by(|one, two| distance(one).total_cmp(&distance(two)))
+                .unwrap_or(0);
+            match parts.last_mut() {
+                Some((last, of)) if *of == column => {
+                    last.at.end = part.at.end;
+                    last.x.1 = part.x.1;
                 }
+                _ => parts.push((part, column)),
             }
         }
         if parts.len() < 2 {
@@ -258,30 +261,6 @@ impl PageReader<'_> {
             .into_iter()
             .map(|(part, _)| (self.piece(&part), part.x))
             .collect()
-    }
-
-    // Heads that end in years, each over a column of its own: they may be no farther apart than words. None otherwise.
-    fn year_heads(&self, chunk: &Chunk, columns: &[Extent]) -> Vec<(Chunk, usize)> {
-        let height = self.page.lines.get(chunk.line);
-        let height = height.map_or(0.0, |line| line.rect.height());
-        let distance = |part: Extent, column: Extent| {
-            (part.1 - column.1).abs().min(middle_distance(part, column))
-        };
-        let mut heads: Vec<(Chunk, usize)> = Vec::new();
-        for part in year_parts(self.page, chunk) {
-            let column = nearest_column(columns, |column| distance(part.x, column));
-            let is_over = columns
-                .get(column)
-                .is_some_and(|own| distance(part.x, *own) <= height);
-            if !is_over || heads.iter().any(|(_, known)| *known == column) {
-                return Vec::new();
-            }
-            heads.push((part, column));
-        }
-        match heads.len() {
-            1 => Vec::new(),
-            _ => heads,
-        }
     }
 
     fn body_rows(&self, rows: Vec<PlacedRow>, columns: &Columns) -> Vec<GridRow> {
@@ -353,7 +332,7 @@ impl PageReader<'_> {
         let line = self.page.lines.get(pair[1].line);
         let word = first.zip(line).and_then(|(place, line)| {
             let mut words = line.words.iter();
-            words.find(|word| word.start as usize >= place.at.start)
+            words.find(|word| word.start as usize >= place.start)
         });
         let word = word.map_or(0.0, |word| word.x1.points() - word.x0.points());
         let right = ends.iter().copied().fold(above.1, f32::max);
@@ -382,16 +361,6 @@ fn unify_labels(rows: &mut [PlacedRow]) {
             first.kind = Kind::Text;
         }
     }
-}
-
-fn middle_distance(part: Extent, column: Extent) -> f32 {
-    (f32::midpoint(column.0, column.1) - f32::midpoint(part.0, part.1)).abs()
-}
-
-fn nearest_column(columns: &[Extent], distance: impl Fn(Extent) -> f32) -> usize {
-    let nearest = (0..columns.len())
-        .min_by(|one, two| distance(columns[*one]).total_cmp(&distance(columns[*two])));
-    nearest.unwrap_or(0)
 }
 
 fn column_number(column: usize) -> u16 {

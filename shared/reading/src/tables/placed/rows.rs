@@ -3,7 +3,7 @@
 use stemma_document::Page;
 use stemma_document::english_words::MONTHS;
 
-use crate::tables::lines::TableLines;
+use crate::tables::page::TablePage;
 use crate::tables::surroundings::unit_of;
 use crate::text_words::words;
 
@@ -35,8 +35,8 @@ pub(super) struct Region {
 }
 
 /// The tables of a page, from the top. `space` is the usual space between words.
-pub(super) fn regions(lines: &TableLines<'_>, page: &Page, space: f32) -> Vec<Region> {
-    let groups = row_groups(lines, page, space);
+pub(super) fn regions(lines: &TablePage<'_>, page: &Page, space: f32) -> Vec<Region> {
+    let groups = row_groups(lines, page);
     let mut above = 0;
     let regions = groups.into_iter().map(|rows| {
         let region = Region {
@@ -50,15 +50,10 @@ pub(super) fn regions(lines: &TableLines<'_>, page: &Page, space: f32) -> Vec<Re
 }
 
 // The rows of each table of a page.
-fn row_groups(lines: &TableLines<'_>, page: &Page, space: f32) -> Vec<Vec<usize>> {
+fn row_groups(lines: &TablePage<'_>, page: &Page) -> Vec<Vec<usize>> {
     let is_body = |at: &usize| {
         let line = page.lines.get(*at);
         line.is_some_and(|line| !line.is_furniture() && line.grid.is_none())
-    };
-    // One text, of a group, that begins where labels do.
-    let is_wide_label = |at: usize, left: f32| {
-        let start = page.lines.get(at).map_or(0.0, |line| line.rect.x0.points());
-        !lines.ends_table(at) && chunks(page, at, space).len() < 2 && start < left
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for row in lines.rows().filter(is_body) {
@@ -67,7 +62,8 @@ fn row_groups(lines: &TableLines<'_>, page: &Page, space: f32) -> Vec<Vec<usize>
             let mut between = last + 1..row;
             let left = lines.first_cell_left(last).unwrap_or(0.0);
             between.len() <= MAX_LINES_BETWEEN_ROWS
-                && between.all(|at| right_of(page, at) <= left || is_wide_label(at, left))
+                && between
+                    .all(|at| right_of(page, at) <= left || is_wide_label(lines, page, at, left))
                 && !is_apart(page, row, MAX_GAP)
         });
         match groups.last_mut() {
@@ -81,6 +77,12 @@ fn row_groups(lines: &TableLines<'_>, page: &Page, space: f32) -> Vec<Vec<usize>
         rows.len() >= MIN_ROWS && numbers.count() >= MIN_NUMBERS
     });
     groups
+}
+
+// Whether a line is one text, of a group, that begins where labels do.
+fn is_wide_label(lines: &TablePage<'_>, page: &Page, at: usize, left: f32) -> bool {
+    let start = page.lines.get(at).map_or(0.0, |line| line.rect.x0.points());
+    !lines.ends_table(at) && !lines.stands_in_columns(at) && start < left
 }
 
 fn right_of(page: &Page, at: usize) -> f32 {
@@ -100,7 +102,7 @@ fn is_apart(page: &Page, at: usize, heights: f32) -> bool {
 
 // All lines of a table from its heads to its last row, without furniture. `above` is the first line that may be a head.
 fn with_heads(
-    lines: &TableLines<'_>,
+    lines: &TablePage<'_>,
     page: &Page,
     space: f32,
     rows: &[usize],
@@ -126,7 +128,6 @@ fn with_heads(
         }
         match zone.place(page, &chunks(page, at, space)) {
             LinePlace::Heads => top = at,
-            _ if years_are_over_cells(lines, at, rows) => top = at,
             LinePlace::Label if top == first => {}
             LinePlace::Label if is_stub(lines.text_of(at)) => {}
             LinePlace::Label | LinePlace::Across => break,
@@ -139,7 +140,7 @@ fn with_heads(
 }
 
 // Whether the figures of a line are days of months in it or in the line above: `June 30`.
-fn is_rest_of_date(lines: &TableLines<'_>, at: usize) -> bool {
+fn is_rest_of_date(lines: &TablePage<'_>, at: usize) -> bool {
     let above = at.checked_sub(1).map_or("", |above| lines.text_of(above));
     let mut months = words(above).into_iter().chain(words(lines.text_of(at)));
     let names_month = months.any(|(word, _)| MONTHS.contains(&word.as_str()));
@@ -165,23 +166,6 @@ fn words_collide(page: &Page, one: usize, two: usize) -> bool {
     })
 }
 
-// Whether a line has a year over each of several columns: `December 31, 2022 December 31, 2021`, also where the first begins over a
-// long label.
-fn years_are_over_cells(lines: &TableLines<'_>, at: usize, rows: &[usize]) -> bool {
-    let edges = rows.iter().map(|row| lines.cell_rights(*row));
-    let Some(edges) = edges.max_by_key(Vec::len) else {
-        return false;
-    };
-    let mut columns: Vec<usize> = Vec::new();
-    for right in lines.year_rights(at) {
-        let over = edges
-            .iter()
-            .position(|edge| (edge - right).abs() <= lines.height(at));
-        columns.extend(over.filter(|column| !columns.contains(column)));
-    }
-    columns.len() > 1 && columns.len() == lines.year_rights(at).len()
-}
-
 // What stands left of the heads: `(in millions)`, `Years ended`.
 fn is_stub(text: &str) -> bool {
     text.starts_with('(') || unit_of(text).is_some()
@@ -202,7 +186,7 @@ struct Zone {
 }
 
 impl Zone {
-    fn new(lines: &TableLines<'_>, page: &Page, space: f32, rows: &[usize]) -> Self {
+    fn new(lines: &TablePage<'_>, page: &Page, space: f32, rows: &[usize]) -> Self {
         let lefts = rows.iter().filter_map(|row| lines.first_cell_left(*row));
         let mut lefts: Vec<f32> = lefts.collect();
         lefts.sort_by(f32::total_cmp);

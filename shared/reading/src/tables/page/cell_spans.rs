@@ -2,11 +2,6 @@
 
 use std::ops::Range;
 
-use stemma_document::Line;
-
-// The gap between a label and a single cell, in line heights.
-const CELL_GAP: f32 = 2.0;
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Token {
     Value,
@@ -76,15 +71,7 @@ fn token_kind(token: &str) -> Token {
     if numeric { Token::Value } else { Token::Word }
 }
 
-// The mark of a footnote behind a value belongs to neither label nor cell.
-fn kind_after(before: Option<Token>, token: &str) -> Token {
-    match before {
-        Some(Token::Value | Token::Closes) if is_mark(token) => Token::Filler,
-        _ => token_kind(token),
-    }
-}
-
-// The mark of a footnote: `(b)`, `#`.
+// The mark of a footnote beside a value: `(b)`, `#`.
 fn is_mark(token: &str) -> bool {
     let letters = token
         .strip_prefix('(')
@@ -124,19 +111,17 @@ pub(crate) enum CellKind {
 
 /// Reads a cell whose borders are known.
 pub(crate) fn cell_kind(text: &str) -> CellKind {
-    let mut kinds: Vec<Token> = Vec::new();
-    for token in without_breaks(text).split_whitespace() {
-        kinds.push(kind_after(kinds.last().copied(), token));
-    }
+    let text = without_breaks(text);
+    let tokens = || text.split_whitespace().map(token_kind);
     let is_value = |kind: &Token| matches!(kind, Token::Value | Token::Empty);
-    let is_sign = |kind: &Token| matches!(kind, Token::Opens | Token::Closes | Token::Filler);
-    let values = kinds.iter().filter(|kind| is_value(kind)).count();
-    kinds.retain(|kind| !is_value(kind));
-    let are_all = |wanted: Token| kinds.iter().all(|kind| *kind == wanted);
-    match (values, kinds.first()) {
-        (1, _) if kinds.iter().all(is_sign) => CellKind::Figure,
-        (0, Some(Token::Opens)) if are_all(Token::Opens) => CellKind::Opens,
-        (0, Some(Token::Closes)) if are_all(Token::Closes) => CellKind::Closes,
+    let others = tokens().filter(|kind| !is_value(kind));
+    let is_sign = |kind: Token| matches!(kind, Token::Opens | Token::Closes | Token::Filler);
+    match tokens().filter(is_value).count() {
+        1 if others.clone().all(is_sign) => CellKind::Figure,
+        0 if others.clone().all(|kind| kind == Token::Opens) && !text.is_empty() => CellKind::Opens,
+        0 if others.clone().all(|kind| kind == Token::Closes) && !text.is_empty() => {
+            CellKind::Closes
+        }
         _ => CellKind::Text,
     }
 }
@@ -156,48 +141,24 @@ pub(crate) fn without_breaks(cell: &str) -> String {
     cell.replace(", ", ",").replace(" ,", ",")
 }
 
-/// Whether a single cell is apart from the label before it.
-pub(crate) fn is_apart(
-    text: &str,
-    layout: Option<&Line>,
-    label_end: usize,
-    cell: &Range<usize>,
-) -> bool {
-    let has_gap = |line: &Line| {
-        let label = extent_of(line, &(0..label_end.max(1)));
-        let gap = label.zip(extent_of(line, cell));
-        gap.is_some_and(|(label, cell)| cell.0 - label.1 > line.rect.height() * CELL_GAP)
-    };
-    text.contains('|') || layout.is_some_and(has_gap)
-}
-
-/// The left and the right edge of a part of a line, as it is read; `None` without words.
-pub(crate) fn extent_of(line: &Line, at: &Range<usize>) -> Option<(f32, f32)> {
-    let mut inside = line
-        .words
-        .iter()
-        .filter(|word| (word.start as usize) < at.end && at.start < word.end as usize);
-    let first = inside.next()?;
-    let last = inside.next_back().unwrap_or(first);
-    Some((first.x0.points(), last.x1.points()))
-}
-
 /// The end of the label, and the byte ranges of the cells at the end of a line.
-pub(crate) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
+pub(super) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
     let mut tokens: Vec<(Range<usize>, Token)> = Vec::new();
     let mut from = 0;
     for part in text.split_whitespace() {
         let start = from + text[from..].find(part).unwrap_or(0);
         from = start + part.len();
-        if let Some((before, kind)) = tokens.last_mut()
-            && is_broken(&text[before.clone()], part)
-        {
-            before.end = from;
-            *kind = Token::Value;
-            continue;
-        }
-        let before = tokens.last().map(|(_, kind)| *kind);
-        tokens.push((start..from, kind_after(before, part)));
+        let kind = match (tokens.last(), token_kind(part)) {
+            (Some((before, _)), _) if is_broken(&text[before.clone()], part) => {
+                let start = before.start;
+                tokens.pop();
+                tokens.push((start..from, Token::Value));
+                continue;
+            }
+            (Some((_, Token::Value | Token::Closes)), _) if is_mark(part) => Token::Filler,
+            (_, kind) => kind,
+        };
+        tokens.push((start..from, kind));
     }
     let run = tokens
         .iter()
