@@ -1,4 +1,4 @@
-//! Compatible APIs: OpenAI chat completions, responses and models, and PageIndex Cloud.
+//! Compatible APIs: OpenAI chat completions and models, and PageIndex Cloud.
 
 mod conversation;
 pub mod openai;

@@ -2,7 +2,7 @@
 
 use crate::{Recognition, WordReading};
 
-/// In percent: of numbers that two readers read alike (ADR 0051).
+/// In percent: of numbers that two readers read alike (ADR 0048).
 pub const AGREED: u8 = 99;
 /// The highest confidence of a word in doubt, in percent.
 pub const DOUBTFUL: u8 = Recognition::SURE - 1;

@@ -131,7 +131,9 @@ impl AnswerNumber {
         let mut digits = number.digits.replace(',', "");
         let before = text[..number.at.start].strip_suffix('.');
         // `.66` without a zero.
-        if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
+        if !digits.contains('.')
+            && before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
+        {
             digits.insert_str(0, "0.");
         }
         let value: f64 = digits.parse().ok()?;
@@ -225,9 +227,10 @@ fn sign(number: &NumberMention, text: &str) -> Sign {
     let clause = before.rsplit([';', '\n']).next().unwrap_or_default();
     let clause = clause.rsplit(". ").next().unwrap_or_default();
     let clause = words(clause);
+    // `The net loss was $5 million` is an amount, not a change.
     let names_level = clause
         .last()
-        .is_some_and(|(word, _)| LEVEL_WORDS.contains(word));
+        .is_some_and(|(word, _)| LEVEL_WORDS.contains(word) || *word == "was");
     let fell = |word: &str| {
         let mut stems = DECREASE_STEMS.iter().chain(LOSS_STEMS.iter());
         stems.any(|stem| word.starts_with(stem))
@@ -298,6 +301,8 @@ mod tests {
             ("-3.7", "It fell by 3.7%"),
             ("-3.7%", "a decline of 3.7 %"),
             ("$5 million loss", "net income of -$5 million"),
+            ("$5 million", "The net loss was $5 million."),
+            ("5.25%", "Notes due 2030 ..... 5.25 %"),
             ("(1,749)", "purchases of $1,749 million"),
             ("19.1%", "The margin fell to 19.1%."),
             ("$1.9B", "about 1,900 million"),

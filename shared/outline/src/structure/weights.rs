@@ -101,7 +101,7 @@ pub(super) const MIN_DENSE: usize = 24;
 /// A style of which this share stands above paragraphs is one of headings, not of labels.
 pub(super) const OVER_TEXT: f32 = 0.9;
 /// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are no candidates. For PDF the lower share
-/// costs precision: .61 instead of .68 on half B of `tests/bench/structure` (outline removed).
+/// costs precision: .61 instead of .68 on half B of `tests/bench/run structure` (outline removed).
 pub(super) const HTML_OVER_TEXT: f32 = 0.75;
 /// Rows between a section and a sub-section that repeats its title.
 pub(super) const REPEATED_ROWS: usize = 3;
