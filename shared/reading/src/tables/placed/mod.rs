@@ -105,7 +105,8 @@ impl PageReader<'_> {
             start: chunk.at.start,
             end: chunk.at.end,
         };
-        let unit = |x: f32| (x * UNITS_PER_POINT).round() as u16;
+        // Wider pages than 4,096 points have one column at their right edge.
+        let unit = |x: f32| ((x * UNITS_PER_POINT).round() as u16).min(u16::MAX - 1);
         let columns = unit(chunk.x.0)..unit(chunk.x.1).max(unit(chunk.x.0) + 1);
         Piece::new(text.unwrap_or_default().trim(), columns, place)
     }

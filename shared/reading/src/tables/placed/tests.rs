@@ -328,3 +328,15 @@ fn a_statement_is_named_by_its_title_and_not_by_its_period() {
         )
     );
 }
+
+#[test]
+fn words_far_to_the_right_of_a_page_are_read() {
+    let indent = " ".repeat(720);
+    let lines = [
+        format!("{indent}                    2025      2024  "),
+        format!("{indent}Product sales        110       100  "),
+        format!("{indent}Services              11        10  "),
+    ];
+    let lines: Vec<(f32, &str)> = lines.iter().map(|line| (ROW, line.as_str())).collect();
+    tables_of_pages(1, &[page(&lines)], &|| false);
+}
