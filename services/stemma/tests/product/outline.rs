@@ -335,7 +335,7 @@ fn lines_of_a_page_say_why_they_are_sections_or_not() {
     assert!(text.out.starts_with("annual#p=3"), "{text:?}");
     let without_pages = run(&lab, "tree report --why p1");
     assert!(
-        without_pages.err.contains("document.no_pages"),
+        without_pages.err.contains("a text without pages"),
         "{without_pages:?}"
     );
 }
