@@ -1,7 +1,7 @@
 //! The queue port on RabbitMQ 3.10 to 4.x.
 //!
 //! Publishing and consuming use separate connections, so that a broker that blocks publishers does not block
-//! acknowledgements. Each connection is watched and rebuilt by its own supervisor ([`connection`]); callers wait for it
+//! acknowledgements. Each connection is watched and rebuilt by its own supervisor (`connection`); callers wait for it
 //! with a timeout. The reasons are in `docs/adr/0011`.
 
 mod connection;
