@@ -213,7 +213,7 @@ fn numbers_in(text: &str) -> Vec<AnswerNumber> {
         .collect()
 }
 
-/// The sign of a number in a text: what is written, or a word beside it that says that something fell.
+/// The sign of a number in a text: as written, or negative if a word near it means a fall.
 fn sign(number: &NumberMention, text: &str) -> Sign {
     let before = &text[..number.at.start];
     let after = &text[number.at.end..];

@@ -251,7 +251,7 @@ async fn fitting_documents(
         .collect())
 }
 
-// Documents of which is true what the model says; `None` if it says nothing that any document has.
+// Documents that match what the model says; `None` if no document has any of it.
 async fn by_metadata(
     question: &str,
     scope: RoutingScope<'_>,

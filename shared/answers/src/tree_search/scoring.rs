@@ -57,7 +57,7 @@ pub(super) struct ScoringTask {
     // Property of the reply that holds the sections.
     reply_property: &'static str,
     instructions: &'static str,
-    // Whether the listing is the tree, of which the reply names the best sections only.
+    // Whether the listing is the whole tree, so that the reply names only the best sections.
     pub(super) shows_tree: bool,
     pub(super) summary_chars: usize,
     pub(super) excerpt: Excerpt,

@@ -130,7 +130,7 @@ pub trait Limiter: Send + Sync {
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
-    /// [`stemma_store::PortError`] when the limiter is unavailable; the estimate stands.
+    /// [`stemma_store::PortError`] when the limiter is unavailable; the estimate stays reserved.
     async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32)
     -> PortResult<()>;
 
@@ -169,7 +169,7 @@ pub trait Limiter: Send + Sync {
     /// ten minutes charges once. Where the account is lost, the amount is kept and added when the account is opened again.
     ///
     /// # Errors
-    /// [`stemma_store::PortError`] when the limiter is unavailable; the reservation stands until its time is over.
+    /// [`stemma_store::PortError`] when the limiter is unavailable; the reservation lasts until it expires.
     async fn settle_reservation(
         &self,
         account: &str,

@@ -53,7 +53,7 @@ pub(super) fn echoes(headings: &[&HeadingCandidate], document: &Document<'_>) ->
             let repeats = is_named && announced.contains(&titles::normalize_key(&heading.title));
             let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
             let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
-            // `Appendix A` on a page of its own stands before `Appendix A: Participants`.
+            // `Appendix A` on its own page comes before `Appendix A: Participants`.
             let divides =
                 bare_word_number(&heading.title).is_some_and(|number| numbers.contains(&number));
             divides || repeats && heading.style.is_numbered() || at_edge && (repeats || runs)

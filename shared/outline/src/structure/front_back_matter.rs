@@ -111,7 +111,7 @@ pub(super) fn rank_title(heads: &mut [OutlineHead], document: &Document<'_>) {
     let is_alone = (0..heads.len())
         .filter(|at| front.lines.binary_search(at).is_err())
         .all(|at| !front.styles[at].is_like(&front.styles[title]));
-    // Numbered sections (a paper) stand beside the title by convention.
+    // Numbered sections (of a paper) are at the level of the title by convention.
     let numbered = front
         .styles
         .iter()
@@ -184,7 +184,7 @@ impl StyleCounts {
 }
 
 /// Makes leaves of the sections that end a document.
-// Statements bound behind the signatures stand beside them.
+// Statements bound behind the signatures have the level of these.
 pub(super) fn close_sections(heads: &mut [OutlineHead], _: &Document<'_>) {
     for at in 0..heads.len() {
         let is_leaf = ends_form(&heads[at]) || is_before_statements(&heads[at..]);
