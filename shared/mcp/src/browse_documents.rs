@@ -230,7 +230,7 @@ fn folder_rows(level: &FolderContents) -> Vec<FolderRow> {
         });
     let axes = level.axes.iter().map(|axis| FolderRow {
         id: axis.locator.clone(),
-        name: format!("by {}", axis.axis.as_str()),
+        name: format!("by {}", axis.axis),
         count: axis.values,
     });
     folders.chain(axes).collect()
