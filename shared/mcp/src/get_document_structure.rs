@@ -19,7 +19,6 @@ use crate::tool_result::{
     ToolOutcome, ToolResult, delimited, first_chars, format_span, token_cost,
 };
 
-const MAX_DEPTH: usize = 64;
 const TITLE_CHARS: usize = 300;
 const SUMMARY_CHARS: usize = 1_200;
 // PARTs and Items.
@@ -35,7 +34,7 @@ pub(crate) struct GetDocumentStructureArguments {
     /// only below this section, or item-7
     node_id: Option<String>,
     /// default all
-    #[schemars(range(min = 1, max = MAX_DEPTH))]
+    #[schemars(range(min = 1))]
     depth: Option<usize>,
     /// summary: what each section says
     detail: Option<Detail>,
@@ -202,7 +201,7 @@ impl ToolContext {
         };
         let outline = Outline {
             // Agents that page through the parts expect every section, and do not set a depth.
-            rows: outline_rows(&tree.sections, arguments.depth.unwrap_or(MAX_DEPTH)),
+            rows: outline_rows(&tree.sections, arguments.depth.unwrap_or(usize::MAX)),
             detail: arguments.detail.unwrap_or(default_detail),
             sections: tree.sections.len(),
         };
