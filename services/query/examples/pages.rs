@@ -156,7 +156,6 @@ async fn start(
         env.clone(),
         Arc::new(MemoryBlobs::default()),
         stemma_archive::AnswerSettings::default(),
-        stemma_mcp::agent_tools,
     );
     let settings = ServerSettings {
         listen: "127.0.0.1:0".parse().unwrap(),

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::Serialize;
-use stemma_document::{CompanionFile, Digest, FilingFacts, Origin};
+use stemma_document::{CompanionFile, Digest, FactDefinition, FilingFacts, Origin};
 use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
     SkipReason,
 };
-use stemma_pipeline::external_metadata::canonicalize;
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, summarize_file};
 use stemma_pipeline::sources::{MAX_COMPANION_BYTES, SourceWriter, open_regular};
@@ -48,7 +47,9 @@ impl SelectArgs {
 }
 
 fn date(text: &str) -> Result<String, String> {
-    canonicalize("filed", text).ok_or_else(|| "use a date such as 2020-01-01".into())
+    FactDefinition::from_sidecar_name("filed")
+        .and_then(|filed| filed.canonical(text))
+        .ok_or_else(|| "use a date such as 2020-01-01".into())
 }
 
 fn central_index_key(text: &str) -> Result<String, String> {

@@ -13,7 +13,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stemma_boot::config::nearest;
-use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
+use stemma_document::FactDefinition;
 use stemma_pipeline::sources::open_regular;
 
 pub const NAME: &str = "metadata.csv";
@@ -68,11 +68,11 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
     }
     if let Some(column) = columns
         .iter()
-        .find(|column| *column != "file" && !FACT_NAMES.contains(&column.as_str()))
+        .find(|column| *column != "file" && FactDefinition::from_sidecar_name(column).is_none())
     {
         let known: Vec<String> = ["file"]
             .into_iter()
-            .chain(FACT_NAMES)
+            .chain(FactDefinition::of_sidecars().map(|fact| fact.name))
             .map(String::from)
             .collect();
         let hint = nearest(column, known.iter())
@@ -109,7 +109,8 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
             .zip(&row)
             .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
-            let value = canonicalize(name, value)
+            let value = FactDefinition::from_sidecar_name(name)
+                .and_then(|fact| fact.canonical(value))
                 .ok_or_else(|| format!("row {number}: invalid {name} `{value}`"))?;
             facts.insert(name.clone(), value);
         }

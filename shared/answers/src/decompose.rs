@@ -10,8 +10,8 @@ use stemma_document::DocId;
 use super::document_scope::documents_in_scope;
 use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
-use stemma_catalog::facets::{FacetField, normalize_value};
-use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_catalog::filter::{Condition, Filter, FilterOp};
+use stemma_catalog::property::Property;
 use stemma_reading::dates::QueryPeriod;
 use stemma_reading::text_words::says;
 use stemma_reading::vocabulary::{COMPARISON_WORDS, ITEM_NAMES};
@@ -57,7 +57,7 @@ pub(super) fn decompose(
     let companies: Vec<Company> = first
         .applied_filters
         .iter()
-        .filter(|filter| filter.facet == FacetField::Company.as_str())
+        .filter(|filter| filter.facet == Property::Company.name())
         .map(|filter| Company::from_filter(filter, question, catalog))
         .collect::<PortResult<_>>()?;
     let item = question.item.clone().or_else(|| named_section(text));
@@ -172,7 +172,7 @@ impl Company {
         catalog: &Catalog,
     ) -> PortResult<Self> {
         let stated = Filter::Condition(Condition {
-            field: FilterField::Company,
+            field: Property::Company,
             op: FilterOp::In,
             values: vec![filter.value.clone()],
         });
@@ -185,7 +185,7 @@ impl Company {
         }
         let name = filings
             .iter()
-            .find_map(|document| FacetField::Company.values(document).first().copied())
+            .find_map(|document| Property::Company.values(document).first().copied())
             .unwrap_or(&filter.from)
             .to_owned();
         // Filings under a former name belong to the same issuer.
@@ -206,13 +206,13 @@ impl Company {
             .iter()
             .filter(|document| {
                 year.as_ref()
-                    .is_none_or(|year| has_facet_value(document, FacetField::FiscalYear, year))
+                    .is_none_or(|year| has_facet_value(document, Property::FiscalYear, year))
             })
             .collect();
         let mut chosen: Vec<&Arc<CatalogDocument>> = all
             .iter()
             .copied()
-            .filter(|document| has_facet_value(document, FacetField::Form, form.unwrap_or("10-K")))
+            .filter(|document| has_facet_value(document, Property::Form, form.unwrap_or("10-K")))
             .collect();
         if chosen.is_empty() {
             chosen = all;
@@ -220,9 +220,9 @@ impl Company {
         // Without a year, only the newest filing counts.
         if year.is_none() {
             chosen.sort_by(|a, b| {
-                FacetField::Period
+                Property::PeriodEnd
                     .values(b)
-                    .cmp(&FacetField::Period.values(a))
+                    .cmp(&Property::PeriodEnd.values(a))
                     .then(a.doc().cmp(&b.doc()))
             });
             chosen.truncate(1);
@@ -231,15 +231,15 @@ impl Company {
     }
 }
 
-fn facet_values(document: &CatalogDocument, facet: FacetField) -> impl Iterator<Item = String> {
+fn facet_values(document: &CatalogDocument, facet: Property) -> impl Iterator<Item = String> {
     facet
         .values(document)
         .into_iter()
-        .map(move |value| normalize_value(facet, value))
+        .map(move |value| facet.canonical(value))
 }
 
-fn has_facet_value(document: &CatalogDocument, facet: FacetField, expected: &str) -> bool {
-    let expected = normalize_value(facet, expected);
+fn has_facet_value(document: &CatalogDocument, facet: Property, expected: &str) -> bool {
+    let expected = facet.canonical(expected);
     facet_values(document, facet).any(|value| value == expected)
 }
 
@@ -278,7 +278,7 @@ mod tests {
                 .iter()
                 .map(|company: &&str| AppliedFilter {
                     facet: "company".into(),
-                    value: normalize_value(FacetField::Company, company),
+                    value: Property::Company.canonical(company),
                     from: "as asked".into(),
                     narrows: true,
                     documents: Some(1),

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
-use stemma_catalog::facets::{FacetField, FacetSelector, normalize_value};
+use stemma_catalog::facets::FacetSelector;
+use stemma_catalog::property::Property;
 use stemma_document::DocId;
 use stemma_reading::text_words::words;
 use stemma_retrieval::aliases::{MAX_WORDS, name_words};
@@ -35,7 +36,7 @@ impl<'a> Issuers<'a> {
             names: HashMap::new(),
             short_forms: HashMap::new(),
         };
-        for company in catalog.distinct_values(FacetField::Company)? {
+        for company in catalog.distinct_values(Property::Company)? {
             let words = name_words(&company);
             for form in short_forms_of(&words) {
                 let companies = issuers.short_forms.entry(form).or_default();
@@ -105,10 +106,8 @@ impl<'a> Issuers<'a> {
         if at.len() == 1
             && text.len() >= MIN_SYMBOL
             && text == text.to_uppercase()
-            && let Some(documents) = self.with_value(
-                FacetField::Ticker,
-                normalize_value(FacetField::Ticker, text),
-            )?
+            && let Some(documents) =
+                self.with_value(Property::Ticker, Property::Ticker.canonical(text))?
         {
             return Ok(Some(documents));
         }
@@ -119,7 +118,7 @@ impl<'a> Issuers<'a> {
     }
 
     // The documents with a normalized value; `None` if there are none.
-    fn with_value(&self, facet: FacetField, value: String) -> PortResult<Option<DocumentSet>> {
+    fn with_value(&self, facet: Property, value: String) -> PortResult<Option<DocumentSet>> {
         let selector = FacetSelector::Exact(value);
         let documents = self.catalog.with_value(facet, &selector)?;
         Ok(Some(documents).filter(|documents| !documents.is_empty()))
@@ -128,7 +127,7 @@ impl<'a> Issuers<'a> {
     fn of_companies(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
         let mut all: Option<DocumentSet> = None;
         for company in companies {
-            let documents = self.with_value(FacetField::Company, company.clone())?;
+            let documents = self.with_value(Property::Company, company.clone())?;
             all = match (all, documents) {
                 (Some(all), Some(documents)) => Some(all.or(&documents)),
                 (all, documents) => all.or(documents),
@@ -141,7 +140,7 @@ impl<'a> Issuers<'a> {
     fn of_one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
         let mut apart = Vec::new();
         for company in companies {
-            apart.extend(self.with_value(FacetField::Company, company.clone())?);
+            apart.extend(self.with_value(Property::Company, company.clone())?);
         }
         let Some(mut issuer) = apart.pop() else {
             return Ok(None);
@@ -165,7 +164,7 @@ impl<'a> Issuers<'a> {
         let mut same = self.catalog.of_same_issuers(documents)?;
         let stated = documents
             .iter()
-            .flat_map(|one| FacetField::Company.values(one));
+            .flat_map(|one| Property::Company.values(one));
         let names: BTreeSet<String> = stated.map(joined_name).collect();
         for companies in names.iter().filter_map(|name| self.names.get(name)) {
             if let Some(of_name) = self.of_companies(companies)? {
@@ -183,7 +182,7 @@ fn written<'t>(text: &'t str, words: &[(String, Range<usize>)], at: Range<usize>
 fn has_issuer(document: &CatalogDocument) -> bool {
     let numbers = document.entry().map(|entry| entry.facts.issuer_identity());
     numbers.is_some_and(|numbers| !numbers.is_empty())
-        || !FacetField::Company.values(document).is_empty()
+        || !Property::Company.values(document).is_empty()
 }
 
 // A common word is no name: `our target`.
@@ -202,7 +201,7 @@ fn begins_with_capital(text: &str) -> bool {
 }
 
 fn joined_name(text: &str) -> String {
-    name_words(&normalize_value(FacetField::Company, text)).concat()
+    name_words(&Property::Company.canonical(text)).concat()
 }
 
 // `JPMorgan` and `JPMorgan Chase` of `JPMorgan Chase & Co.`, where the name is longer.
@@ -366,7 +365,7 @@ mod tests {
     // What tells an issuer from others: its official numbers, and its names.
     fn keys(document: &CatalogDocument) -> BTreeSet<String> {
         let entry = document.entry().unwrap();
-        let names = FacetField::Company.values(document).into_iter();
+        let names = Property::Company.values(document).into_iter();
         let numbers = entry.facts.issuer_identity().into_iter();
         numbers.chain(names.map(joined_name)).collect()
     }
@@ -377,9 +376,9 @@ mod tests {
         };
         let name = joined_name(phrase);
         let companies = |document: &CatalogDocument| -> Vec<String> {
-            let values = FacetField::Company.values(document).into_iter();
+            let values = Property::Company.values(document).into_iter();
             values
-                .map(|value| normalize_value(FacetField::Company, value))
+                .map(|value| Property::Company.canonical(value))
                 .collect()
         };
         let by_name = having(&|it| {
@@ -389,7 +388,7 @@ mod tests {
                     .any(|one| name_words(one).concat() == name)
         });
         let by_symbol = having(&|it| {
-            let symbols = FacetField::Ticker.values(it);
+            let symbols = Property::Ticker.values(it);
             symbols.iter().any(|symbol| symbol.to_uppercase() == phrase)
         });
         let by_short_form = having(&|it| {

@@ -1,4 +1,4 @@
-//! Tools an agent may call: those of the MCP server, in the scope of the question.
+//! Tools an agent may call, in the scope of the question.
 
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -17,14 +17,13 @@ use stemma_answers::{
     CachedAnswerer, EventSink, ToolSet,
 };
 use stemma_document::Collection;
-use stemma_retrieval::search::ItemRef;
 use stemma_store::blobs::Blobs;
 use stemma_store::work::outliving;
 use stemma_store::{Env, PortResult};
 use tokio::sync::watch;
 
 use crate::vision::ArchiveViewer;
-use crate::{Archive, Vision};
+use crate::{AgentTools, Archive, Vision};
 
 /// Limits of all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +50,6 @@ pub struct AnswerService {
     blobs: Arc<dyn Blobs>,
     collections: Mutex<HashMap<Collection, Arc<CollectionAnswers>>>,
     settings: AnswerSettings,
-    agent_tools: AgentToolsFn,
     vision: Option<Arc<Vision>>,
 }
 
@@ -74,24 +72,14 @@ pub trait AnswererFactory: Send + Sync {
     fn answerer(&self, archive: &Arc<Archive>) -> Arc<dyn Answerer>;
 }
 
-/// Creates the tools with which an agent reads an archive while it answers one question; limited to an Item if the
-/// question is.
-pub type AgentToolsFn = fn(Env, Arc<Archive>, Option<ItemRef>) -> Box<dyn ToolSet>;
-
 impl AnswerService {
     /// Creates a service over `blobs`. Nothing is read before the first question.
-    pub fn new(
-        env: Env,
-        blobs: Arc<dyn Blobs>,
-        settings: AnswerSettings,
-        agent_tools: AgentToolsFn,
-    ) -> Self {
+    pub fn new(env: Env, blobs: Arc<dyn Blobs>, settings: AnswerSettings) -> Self {
         Self {
             env,
             blobs,
             collections: Mutex::default(),
             settings,
-            agent_tools,
             vision: None,
         }
     }
@@ -121,7 +109,6 @@ impl AnswererFactory for AnswerService {
             archive: Arc::clone(archive),
             answers: self.collection_answers(&archive.collection),
             settings: self.settings,
-            agent_tools: self.agent_tools,
             viewer: self
                 .vision
                 .as_ref()
@@ -137,7 +124,6 @@ struct SnapshotAnswerer {
     archive: Arc<Archive>,
     answers: Arc<CollectionAnswers>,
     settings: AnswerSettings,
-    agent_tools: AgentToolsFn,
     viewer: Option<Arc<ArchiveViewer>>,
     // A request asks for the id of its question and then for the answer. Computing the id reads the whole scope.
     id: OnceLock<(AskRequest, String)>,
@@ -177,7 +163,6 @@ impl SnapshotAnswerer {
             archive: Arc::clone(&self.archive),
             answers: Arc::clone(&self.answers),
             settings: self.settings,
-            agent_tools: self.agent_tools,
             viewer: self.viewer.clone(),
             id: OnceLock::new(),
         };
@@ -240,8 +225,8 @@ impl SnapshotAnswerer {
             self.archive
                 .restricted(&question.within, &question.filter)?,
         );
-        let tools = (self.agent_tools)(self.env.clone(), in_scope, question.item.clone());
-        self.cached_answerer(Some(tools.as_ref()))
+        let tools = AgentTools::new(in_scope, question.item.clone());
+        self.cached_answerer(Some(&tools))
             .answer_as(id, question, &mut sink)
             .await
     }

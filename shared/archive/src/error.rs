@@ -53,8 +53,15 @@ impl ApiError {
     pub fn invalid_field(pointer: &str, message: impl Into<String>) -> Self {
         let pointer = pointer.to_owned();
         Self {
-            next: None,
             detail: Some(Box::new(ErrorDetail::InvalidField { pointer })),
+            ..Self::invalid(message)
+        }
+    }
+
+    /// The error for a request that cannot be meant.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            next: None,
             ..Self::new("request.invalid", message, "")
         }
     }
@@ -79,7 +86,7 @@ impl ApiError {
         self
     }
 
-    fn with_candidates(mut self, candidates: Vec<String>) -> Self {
+    pub(crate) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
         self.candidates = candidates;
         self
     }

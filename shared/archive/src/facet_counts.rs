@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 use stemma_catalog::catalog::DocumentSet;
-use stemma_catalog::facets::{
-    FacetCounts, FacetField, FacetSelector, ValueCount, normalize_value, value_path,
-};
+use stemma_catalog::facets::{FacetCounts, FacetSelector, ValueCount, value_path};
+use stemma_catalog::property::Property;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_store::PortResult;
 use utoipa::ToSchema;
@@ -12,11 +11,7 @@ use utoipa::ToSchema;
 use crate::{ApiError, Archive, ListRequest};
 
 // A search over many documents is narrowed by these.
-const SEARCH_FACETS: [FacetField; 3] = [
-    FacetField::Company,
-    FacetField::Form,
-    FacetField::FiscalYear,
-];
+const SEARCH_FACETS: [Property; 3] = [Property::Company, Property::Form, Property::FiscalYear];
 // Longer lists are for `GET /v1/facets`.
 const SEARCH_FACET_VALUES: usize = 10;
 
@@ -87,7 +82,7 @@ impl Archive {
     pub fn count_facets(
         &self,
         request: &ListRequest,
-        fields: &[FacetField],
+        fields: &[Property],
         limit: usize,
     ) -> Result<FacetList, ApiError> {
         self.count_selected(&self.select(request)?, fields, limit)
@@ -100,7 +95,7 @@ impl Archive {
     pub fn count_selected(
         &self,
         documents: &DocumentSet,
-        fields: &[FacetField],
+        fields: &[Property],
         limit: usize,
     ) -> Result<FacetList, ApiError> {
         let facets = fields
@@ -119,11 +114,11 @@ impl Archive {
     pub fn cross_count(
         &self,
         documents: &DocumentSet,
-        (row, values): (FacetField, &[&str]),
-        column: FacetField,
+        (row, values): (Property, &[&str]),
+        column: Property,
     ) -> Result<Vec<Vec<ValueCount>>, ApiError> {
         let with_value = |value: &&str| {
-            let selector = FacetSelector::Exact(normalize_value(row, value));
+            let selector = FacetSelector::Exact(row.canonical(value));
             Ok(self.catalog.with_value(row, &selector)?.and(documents))
         };
         let rows = values.iter().map(with_value);
@@ -132,7 +127,7 @@ impl Archive {
         Ok(self.catalog.values_by_set(&rows, column)?)
     }
 
-    fn facet(&self, field: FacetField, documents: &DocumentSet, limit: usize) -> PortResult<Facet> {
+    fn facet(&self, field: Property, documents: &DocumentSet, limit: usize) -> PortResult<Facet> {
         let FacetCounts {
             mut values,
             without,
@@ -150,7 +145,7 @@ impl Archive {
             },
         );
         Ok(Facet {
-            field: field.as_str(),
+            field: field.facet_name(),
             distinct,
             without,
             values: values.collect(),

@@ -256,7 +256,7 @@ impl Archive {
         }
         // Below the first level, axes would repeat.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
-            let name = format!("@{}", axis.axis.as_str());
+            let name = format!("@{}", axis.axis);
             rows.push(FileRow {
                 count: Some(axis.values),
                 ..FileRow::new(FileEntryKind::Axis, depth, name, axis.locator)

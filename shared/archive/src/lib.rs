@@ -8,6 +8,7 @@
 //! This crate reads blobs and nothing else: no queue, no ledger. It never guesses: a name that fits two documents, an Item
 //! that occurs twice or a page past the end is an [`ApiError`] that says what to ask for instead.
 
+mod agent_tools;
 mod alias_names;
 pub mod answer_service;
 pub mod archive;
@@ -35,6 +36,7 @@ mod page_images;
 mod page_words;
 pub mod pageindex_fields;
 mod read;
+mod read_request;
 mod rectangles;
 mod request;
 mod search;
@@ -46,7 +48,8 @@ pub mod tree;
 mod tree_search;
 mod vision;
 
-pub use answer_service::{AgentToolsFn, AnswerService, AnswerSettings, AnswererFactory};
+pub use agent_tools::AgentTools;
+pub use answer_service::{AnswerService, AnswerSettings, AnswererFactory};
 pub use archive::Archive;
 pub use ask::AnswerRequest;
 pub use browse::{BrowseHit, BrowseRequest, BrowseResponse};
@@ -76,6 +79,7 @@ pub use list::{DocumentList, FacetEntry, FolderContents, FolderEntry, FolderList
 pub use page_images::{PageImages, SourceFiles};
 pub use page_words::{PageWord, PageWords, StoredPage, WordLine};
 pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
+pub use read_request::{ReadRequest, RequestedPages};
 pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};

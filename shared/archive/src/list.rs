@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_catalog::catalog::{CatalogDocument, DocumentSet, FolderLevel};
 use stemma_catalog::document_order::DocumentOrder;
-use stemma_catalog::facets::{FacetField, Scope, value_path};
+use stemma_catalog::facets::{Scope, value_path};
 use stemma_catalog::path::{self, ResolvedPath};
+use stemma_catalog::property::Property;
 use stemma_store::PortResult;
 use utoipa::{IntoParams, ToSchema};
 
@@ -31,7 +32,7 @@ pub struct ListRequest {
     /// Values that narrow the scope.
     #[serde(skip)]
     #[param(ignore)]
-    pub facets: BTreeMap<FacetField, String>,
+    pub facets: BTreeMap<Property, String>,
     /// Include documents of subfolders. Conditions always do.
     #[serde(skip)]
     #[param(ignore)]
@@ -82,7 +83,7 @@ pub struct FolderEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FacetEntry {
     /// `company`, `form` …
-    pub axis: FacetField,
+    pub axis: &'static str,
     /// Locator.
     pub locator: String,
     /// Distinct values among the documents of the folder.
@@ -336,7 +337,7 @@ impl Archive {
         })
     }
 
-    fn facet_values(&self, scope: &Scope, axis: FacetField) -> PortResult<Vec<FolderEntry>> {
+    fn facet_values(&self, scope: &Scope, axis: Property) -> PortResult<Vec<FolderEntry>> {
         // A range gives way to the values in it.
         let filters = scope
             .filters
@@ -377,17 +378,15 @@ impl Archive {
         let is_filed_narrowed = scope
             .filters
             .iter()
-            .any(|(axis, _)| *axis == FacetField::Filed);
-        let open = FacetField::ALL
-            .into_iter()
-            .filter(|axis| *axis != FacetField::Filed || !is_filed_narrowed);
+            .any(|(axis, _)| *axis == Property::Filed);
+        let open = Property::facets().filter(|axis| *axis != Property::Filed || !is_filed_narrowed);
         let mut entries = Vec::new();
         for axis in open {
             let values = scope.value_count(axis, &self.catalog)?;
-            let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
+            let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.facet_name());
             if values > 1 {
                 entries.push(FacetEntry {
-                    axis,
+                    axis: axis.facet_name(),
                     locator,
                     values,
                 });

@@ -232,7 +232,7 @@ impl Archive {
         let mut applied_filters = Vec::new();
         for condition in parsed.filter.conditions() {
             applied_filters.push(AppliedFilter {
-                facet: condition.field.as_str().into(),
+                facet: condition.field.name().into(),
                 value: condition.values.join(" | "),
                 from: condition.to_string(),
                 narrows: true,

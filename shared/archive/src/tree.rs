@@ -15,6 +15,9 @@ use crate::archive::{reserve_tree, spawn_cpu};
 use crate::items::{self as items_of, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
 
+// Of a title in an outline.
+const TITLE_CHARS: usize = 300;
+
 /// Which part of a tree to return.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TreeRequest {
@@ -78,6 +81,26 @@ pub struct TreeRow {
     /// Summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+}
+
+impl TreeRow {
+    /// Id, title, place and tokens on one line, indented by depth.
+    pub fn outline_line(&self) -> String {
+        let section = &self.section;
+        let place = match (section.pages, section.lines) {
+            (Some((start, end)), _) if start == end => format!("p {start}"),
+            (Some((start, end)), _) => format!("p {start}-{end}"),
+            (None, Some((start, end))) => format!("lines {start}-{end}"),
+            (None, None) => String::new(),
+        };
+        let title: String = section.title.chars().take(TITLE_CHARS).collect();
+        format!(
+            "{}{} {title}  {place}  {} tok",
+            "  ".repeat(self.depth - 1),
+            section.section_id,
+            section.tokens
+        )
+    }
 }
 
 impl Archive {

@@ -17,84 +17,15 @@ use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::document_set::{Documents, WholeSets};
-use crate::facets::{FacetField, normalize_value};
-use crate::filter::FilterField;
+use crate::property::Property;
 use crate::store::FieldValues;
-use crate::store::terms::{self, TermField, number_term};
-
-/// A property that documents are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OrderField {
-    #[default]
-    Path,
-    Company,
-    Form,
-    FiscalYear,
-    Pages,
-    Doubt,
-    /// [`DocumentState`](crate::catalog::DocumentState), by its name.
-    Status,
-    /// The minute in which the tree was published.
-    Published,
-}
-
-impl OrderField {
-    pub const ALL: [OrderField; 8] = [
-        OrderField::Path,
-        OrderField::Company,
-        OrderField::Form,
-        OrderField::FiscalYear,
-        OrderField::Pages,
-        OrderField::Doubt,
-        OrderField::Status,
-        OrderField::Published,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            OrderField::Path => "path",
-            OrderField::Company => "company",
-            OrderField::Form => "form",
-            OrderField::FiscalYear => "fiscal_year",
-            OrderField::Pages => "pages",
-            OrderField::Doubt => "doubt",
-            OrderField::Status => "status",
-            OrderField::Published => terms::PUBLISHED,
-        }
-    }
-
-    // `None` for paths, which have a table of their own.
-    fn term_field(self) -> Option<TermField> {
-        Some(match self {
-            OrderField::Path => return None,
-            OrderField::Company => TermField::Facet(FacetField::Company),
-            OrderField::Form => TermField::Facet(FacetField::Form),
-            OrderField::FiscalYear => TermField::Facet(FacetField::FiscalYear),
-            OrderField::Pages => TermField::Filter(FilterField::Pages),
-            OrderField::Doubt => TermField::Filter(FilterField::Doubt),
-            OrderField::Status => TermField::Facet(FacetField::Status),
-            OrderField::Published => TermField::Published,
-        })
-    }
-
-    // As it is stored.
-    fn value(self, document: &CatalogDocument) -> Option<String> {
-        match self.term_field()? {
-            TermField::Facet(facet) => {
-                let values = facet.values(document);
-                values.first().map(|value| normalize_value(facet, value))
-            }
-            TermField::Filter(field) => number_term(field.values(document).first()?),
-            _ => document.published_ms.map(terms::minute_term),
-        }
-    }
-}
+use crate::store::terms::{TermField, number_term};
 
 /// What a list is ordered by: a property, ascending or descending. Its text is the name of the property, behind `-` if it
 /// descends. The default is by path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentOrder {
-    pub field: OrderField,
+    pub field: Property,
     /// Of the values. Documents with the same value are always by path.
     pub is_descending: bool,
 }
@@ -107,10 +38,19 @@ pub struct OrderPosition {
     doc: DocId,
 }
 
+impl Default for DocumentOrder {
+    fn default() -> Self {
+        Self {
+            field: Property::Path,
+            is_descending: false,
+        }
+    }
+}
+
 impl DocumentOrder {
     pub fn position(self, document: &CatalogDocument) -> OrderPosition {
         OrderPosition {
-            value: self.field.value(document),
+            value: self.value(document),
             path: document.version().path.clone(),
             doc: document.doc(),
         }
@@ -131,14 +71,31 @@ impl DocumentOrder {
     }
 
     fn descends_by_path(self) -> bool {
-        self.field == OrderField::Path && self.is_descending
+        self.field == Property::Path && self.is_descending
+    }
+
+    // `None` for paths, which have a table of their own.
+    fn term_field(self) -> Option<TermField> {
+        if self.field.is_facet() {
+            Some(TermField::Text(self.field))
+        } else {
+            TermField::for_filter(self.field)
+        }
+    }
+
+    // As it is stored.
+    fn value(self, document: &CatalogDocument) -> Option<String> {
+        match self.term_field()? {
+            TermField::Number(field) => number_term(field.canonical_values(document).first()?),
+            _ => self.field.canonical_values(document).into_iter().next(),
+        }
     }
 }
 
 impl fmt::Display for DocumentOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_descending { "-" } else { "" };
-        write!(f, "{sign}{}", self.field.as_str())
+        write!(f, "{sign}{}", self.field.name())
     }
 }
 
@@ -146,7 +103,7 @@ impl fmt::Display for DocumentOrder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a list is sorted by {fields}, or by one of these behind `-` to descend",
-    fields = OrderField::ALL.map(OrderField::as_str).join(", ")
+    fields = Property::orders().map(Property::name).collect::<Vec<_>>().join(", ")
 )]
 pub struct OrderError;
 
@@ -157,9 +114,8 @@ impl FromStr for DocumentOrder {
         let name = text.strip_prefix('-');
         let is_descending = name.is_some();
         let name = name.unwrap_or(text);
-        let mut fields = OrderField::ALL.into_iter();
-        let field = fields.find(|field| field.as_str() == name);
-        field
+        Property::orders()
+            .find(|field| field.name() == name)
             .map(|field| Self {
                 field,
                 is_descending,
@@ -196,7 +152,7 @@ impl Catalog {
         after: Option<OrderPosition>,
         whole: WholeSets,
     ) -> OrderedDocuments<'a> {
-        let listed = match order.field.term_field() {
+        let listed = match order.term_field() {
             None => {
                 let after = after.map(OrderPosition::into_path);
                 let set = Cow::Borrowed(set);
@@ -253,7 +209,7 @@ impl Catalog {
         };
         let having = self
             .reader()
-            .with_value(TermField::HasValue, order.field.as_str())?;
+            .with_value(TermField::HasValue, order.field.name())?;
         let without = DocumentSet::in_folder(&set.numbers - having, &set.folder);
         let groups = ValueGroups {
             set,
@@ -272,7 +228,7 @@ impl Catalog {
                 Err(error) => (None, Documents::failed(self, error)),
             };
             documents.filter(move |document| match document {
-                Ok(document) => order.field.value(document) == value,
+                Ok(document) => order.value(document) == value,
                 Err(_) => true,
             })
         });

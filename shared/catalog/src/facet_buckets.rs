@@ -3,7 +3,8 @@
 use stemma_store::PortResult;
 
 use crate::catalog::Catalog;
-use crate::facets::{FacetField, FacetSelector, Scope};
+use crate::facets::{FacetSelector, Scope};
+use crate::property::Property;
 
 // Longer lists are grouped.
 const MAX_LISTED: usize = 200;
@@ -26,14 +27,14 @@ impl Scope {
     ///
     /// # Errors
     /// `PortError` if the catalog cannot be read.
-    pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> PortResult<Vec<FacetBucket>> {
+    pub fn buckets(&self, facet: Property, catalog: &Catalog) -> PortResult<Vec<FacetBucket>> {
         let values = self.values(facet, catalog)?;
         let keys: Vec<&str> = values
             .iter()
             .map(|value| value.normalized.as_str())
             .collect();
         let ranges = match facet {
-            FacetField::Filed => date_buckets(
+            Property::Filed => date_buckets(
                 &keys,
                 if keys.iter().all(|key| key.get(..4) == keys[0].get(..4)) && self.is_in_year() {
                     7
@@ -49,7 +50,7 @@ impl Scope {
                 });
                 return Ok(buckets.collect());
             }
-            FacetField::Period | FacetField::FiscalYear => date_buckets(
+            Property::PeriodEnd | Property::FiscalYear => date_buckets(
                 &keys,
                 [3, 4, 7]
                     .into_iter()
@@ -76,8 +77,8 @@ impl Scope {
 
     // Whether the scope is a single filing year.
     fn is_in_year(&self) -> bool {
-        self.filters.iter().any(|(facet, choice): &(FacetField, FacetSelector)| {
-            *facet == FacetField::Filed
+        self.filters.iter().any(|(facet, choice): &(Property, FacetSelector)| {
+            *facet == Property::Filed
                 && matches!(choice, FacetSelector::Range { from, to } if from == to && from.len() == 4)
         })
     }
@@ -189,7 +190,7 @@ mod tests {
         )
     }
 
-    fn scope_of(facet: FacetField) -> Scope {
+    fn scope_of(facet: Property) -> Scope {
         Scope {
             values_of: Some(facet),
             ..Scope::default()
@@ -200,8 +201,8 @@ mod tests {
     fn only_long_lists_are_bucketed() {
         let few = companies((0..200).map(|n| format!("Firm {n}")));
         assert_eq!(
-            scope_of(FacetField::Company)
-                .buckets(FacetField::Company, &few)
+            scope_of(Property::Company)
+                .buckets(Property::Company, &few)
                 .unwrap()
                 .len(),
             200
@@ -209,8 +210,8 @@ mod tests {
         let letters = "abcdefghij"
             .chars()
             .flat_map(|letter| (0..50).map(move |n| format!("{letter}name {n}")));
-        let names: Vec<String> = scope_of(FacetField::Company)
-            .buckets(FacetField::Company, &companies(letters))
+        let names: Vec<String> = scope_of(Property::Company)
+            .buckets(Property::Company, &companies(letters))
             .unwrap()
             .into_iter()
             .map(|group| format!("{} {}", group.name, group.documents))
@@ -237,12 +238,12 @@ mod tests {
         #[test]
         fn every_value_lies_in_one_range_that_parses_back(names in prop::collection::vec("[ab. co]{1,4}[a-c0.]{0,6}x", 201..700)) {
             let catalog = companies(names);
-            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalog).unwrap();
+            let groups = scope_of(Property::Company).buckets(Property::Company, &catalog).unwrap();
             prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalog.len());
             for group in groups {
-                let scope = Scope::parse(&group.selector.path(FacetField::Company), &catalog).unwrap();
+                let scope = Scope::parse(&group.selector.path(Property::Company), &catalog).unwrap();
                 prop_assert_eq!(catalog.in_scope(&scope).unwrap().len(), group.documents);
-                prop_assert_eq!(scope.values_of, matches!(group.selector, FacetSelector::Range { .. }).then_some(FacetField::Company));
+                prop_assert_eq!(scope.values_of, matches!(group.selector, FacetSelector::Range { .. }).then_some(Property::Company));
             }
         }
     }

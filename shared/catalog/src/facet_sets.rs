@@ -6,7 +6,8 @@ use roaring::RoaringBitmap;
 use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, DocumentSet, FolderLevel};
-use crate::facets::{FacetCounts, FacetField, ValueCount, normalize_value};
+use crate::facets::{FacetCounts, ValueCount};
+use crate::property::Property;
 use crate::store::FieldValue;
 use crate::store::terms::TermField;
 
@@ -25,7 +26,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::all`].
-    pub fn facet_counts(&self, set: &DocumentSet, facet: FacetField) -> PortResult<FacetCounts> {
+    pub fn facet_counts(&self, set: &DocumentSet, facet: Property) -> PortResult<FacetCounts> {
         let set = self.listed(set.numbers.clone());
         let values = if set.numbers.len() * VALUES_PER_DOCUMENT < self.distinct(facet) {
             self.values_of_documents(&set, facet)?
@@ -35,7 +36,7 @@ impl Catalog {
         };
         let with_value = self
             .reader()
-            .with_value(TermField::HasValue, facet.as_str())?;
+            .with_value(TermField::HasValue, facet.name())?;
         let without = set.numbers.len() - set.numbers.intersection_len(&with_value);
         Ok(FacetCounts {
             values,
@@ -44,14 +45,13 @@ impl Catalog {
     }
 
     // Number of values of a facet among all documents of the collection.
-    fn distinct(&self, facet: FacetField) -> u64 {
-        let at = FacetField::ALL.iter().position(|one| *one == facet);
-        let distinct = at.and_then(|at| self.reader().state.distinct.get(at));
+    fn distinct(&self, facet: Property) -> u64 {
+        let distinct = self.reader().state.distinct.get(facet as usize);
         distinct.copied().unwrap_or(0)
     }
 
     /// How many values of a facet the documents of a set have.
-    pub(crate) fn value_count(&self, set: &DocumentSet, facet: FacetField) -> PortResult<usize> {
+    pub(crate) fn value_count(&self, set: &DocumentSet, facet: Property) -> PortResult<usize> {
         // Most listings are of the whole collection, where some facets have a value for each document.
         if set.numbers.len() == self.reader().state.listed {
             return Ok(usize::try_from(self.distinct(facet)).unwrap_or(usize::MAX));
@@ -66,10 +66,10 @@ impl Catalog {
     pub fn values_by_set(
         &self,
         sets: &[&DocumentSet],
-        facet: FacetField,
+        facet: Property,
     ) -> PortResult<Vec<Vec<ValueCount>>> {
         let mut counted = vec![Vec::new(); sets.len()];
-        let mut rest = self.reader().values_from(TermField::Facet(facet), "")?;
+        let mut rest = self.reader().values_from(TermField::Text(facet), "")?;
         let mut next = rest.next().transpose()?;
         while let Some(first) = next.take() {
             let mut spellings = vec![first];
@@ -91,7 +91,7 @@ impl Catalog {
     fn values_of_documents(
         &self,
         set: &DocumentSet,
-        facet: FacetField,
+        facet: Property,
     ) -> PortResult<Vec<ValueCount>> {
         let mut values: BTreeMap<String, (BTreeMap<String, u64>, RoaringBitmap)> = BTreeMap::new();
         for number in &set.numbers {
@@ -99,7 +99,7 @@ impl Catalog {
                 continue;
             };
             for value in facet.values(&document) {
-                let (spellings, numbers) = values.entry(normalize_value(facet, value)).or_default();
+                let (spellings, numbers) = values.entry(facet.canonical(value)).or_default();
                 if numbers.insert(number) || !spellings.contains_key(value) {
                     *spellings.entry(value.to_owned()).or_default() += 1;
                 }
@@ -220,11 +220,11 @@ mod tests {
         let catalog = Catalog::from_store(store).unwrap();
         let all = catalog.all().unwrap();
         let values = catalog
-            .facet_counts(&all, FacetField::Company)
+            .facet_counts(&all, Property::Company)
             .unwrap()
             .values;
         assert_eq!(
-            catalog.value_count(&all, FacetField::Company).unwrap(),
+            catalog.value_count(&all, Property::Company).unwrap(),
             values.len()
         );
         let values = values.into_iter();

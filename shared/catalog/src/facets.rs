@@ -1,130 +1,16 @@
 //! Facets: virtual folders by document property (`/@form/10-K`), beside the folders documents were ingested from.
 
-use serde::{Deserialize, Serialize};
-use stemma_document::{Fact, FilingFacts};
-use stemma_reading::companies::company_key;
 use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, unescape};
 pub use crate::facet_buckets::FacetBucket;
+use crate::property::Property;
 
 // Each facet filter is checked per document; real paths have two or three.
 const MAX_FILTERS: usize = 16;
 
-/// A property documents can be listed by: `/@company/…`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FacetField {
-    Company,
-    Form,
-    FiscalYear,
-    /// `FY` or `Q1` to `Q4`.
-    FiscalPeriod,
-    /// End of the reporting period, ISO date.
-    Period,
-    /// Filing date, ISO date; listed by year, then month: `/@filed/2023/02`.
-    Filed,
-    /// Trading symbol; a document may have several.
-    Ticker,
-    Cik,
-    /// Accession number: joins the documents of a filing.
-    Accession,
-    /// ISO 639-1 code of the main language.
-    Language,
-    /// [`DocumentState`](crate::catalog::DocumentState).
-    Status,
-    /// Doubt about the tree: see [`quality_value`].
-    Quality,
-}
-
-impl FacetField {
-    /// All facets, in listing order.
-    pub const ALL: [FacetField; 12] = [
-        FacetField::Company,
-        FacetField::Form,
-        FacetField::FiscalYear,
-        FacetField::FiscalPeriod,
-        FacetField::Period,
-        FacetField::Filed,
-        FacetField::Ticker,
-        FacetField::Cik,
-        FacetField::Accession,
-        FacetField::Language,
-        FacetField::Status,
-        FacetField::Quality,
-    ];
-
-    /// The name after the `@`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FacetField::Company => "company",
-            FacetField::Form => "form",
-            FacetField::FiscalYear => "fiscal_year",
-            FacetField::FiscalPeriod => "fiscal_period",
-            FacetField::Period => "period",
-            FacetField::Filed => "filed",
-            FacetField::Ticker => "ticker",
-            FacetField::Cik => "cik",
-            FacetField::Accession => "accession",
-            FacetField::Language => "language",
-            FacetField::Status => "status",
-            FacetField::Quality => "quality",
-        }
-    }
-
-    /// Parses a facet name, with or without `@`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.strip_prefix('@').unwrap_or(name);
-        FacetField::ALL
-            .into_iter()
-            .find(|facet| facet.as_str().eq_ignore_ascii_case(name))
-    }
-
-    /// The document's values, as stated in its facts; empty if unknown.
-    pub fn values(self, document: &CatalogDocument) -> Vec<&str> {
-        let entry = document.entry();
-        let facts = entry.map(|entry| &entry.facts);
-        match self {
-            FacetField::Company => facts
-                .iter()
-                .flat_map(|facts| {
-                    let others = facts.co_registrants.iter().map(|other| &other.name);
-                    facts.issuer.iter().chain(others)
-                })
-                .map(|name| name.value.as_str())
-                .collect(),
-            FacetField::Form => fact_value(facts, |facts| &facts.form),
-            FacetField::FiscalYear => fact_value(facts, |facts| &facts.fiscal_year),
-            FacetField::FiscalPeriod => fact_value(facts, |facts| &facts.fiscal_period),
-            FacetField::Period => fact_value(facts, |facts| &facts.period_end),
-            FacetField::Filed => fact_value(facts, |facts| &facts.filed),
-            FacetField::Cik => fact_value(facts, |facts| &facts.cik),
-            FacetField::Accession => fact_value(facts, |facts| &facts.accession),
-            FacetField::Language => fact_value(facts, |facts| &facts.language),
-            FacetField::Ticker => facts
-                .iter()
-                .flat_map(|facts| facts.symbols())
-                .map(|symbol| symbol.value.as_str())
-                .collect(),
-            FacetField::Status => vec![document.state.as_str()],
-            FacetField::Quality => entry
-                .and_then(|entry| entry.doubt.map(quality_value))
-                .into_iter()
-                .collect(),
-        }
-    }
-}
-
-fn fact_value(facts: Option<&FilingFacts>, field: fn(&FilingFacts) -> &Option<Fact>) -> Vec<&str> {
-    facts
-        .and_then(|facts| field(facts).as_ref())
-        .map(|fact| fact.value.as_str())
-        .into_iter()
-        .collect()
-}
-
-/// The [`FacetField::Quality`] value for a score of doubt (0–1).
+/// The [`Property::Quality`] value for a score of doubt (0–1).
 // Of the 17 labeled trees from 0.4 on, 11 are among the 15 of 43 that score worst (locF1 × parent, tests/truth); of the 26
 // below, 4.
 pub fn quality_value(doubt: f32) -> &'static str {
@@ -135,7 +21,7 @@ pub fn quality_value(doubt: f32) -> &'static str {
     }
 }
 
-/// Selects values of a facet. All texts are normalized by [`normalize_value`].
+/// Selects values of a facet. All texts are normalized by [`Property::canonical`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FacetSelector {
     Exact(String),
@@ -168,21 +54,21 @@ impl FacetSelector {
     }
 
     /// The path segments of this selector: `/@form/10-K`, `/@fiscal_year/2018..2020`.
-    pub fn path(&self, facet: FacetField) -> String {
+    pub fn path(&self, facet: Property) -> String {
         match self {
             // Months are listed as folders inside their year.
             FacetSelector::Range { from, to }
-                if from == to && facet == FacetField::Filed && from.len() == 7 =>
+                if from == to && facet == Property::Filed && from.len() == 7 =>
             {
                 format!("/@filed/{}", from.replace('-', "/"))
             }
-            FacetSelector::Range { from, to } if from == to && facet == FacetField::Filed => {
+            FacetSelector::Range { from, to } if from == to && facet == Property::Filed => {
                 format!("/@filed/{}", escape_range_end(from))
             }
             FacetSelector::Range { from, to } => {
                 format!(
                     "/@{}/{}..{}",
-                    facet.as_str(),
+                    facet.facet_name(),
                     escape_range_end(from),
                     escape_range_end(to)
                 )
@@ -200,7 +86,7 @@ fn escape_range_end(text: &str) -> String {
 /// A value of a facet, and how many documents have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCount {
-    /// By [`normalize_value`].
+    /// By [`Property::canonical`].
     pub normalized: String,
     /// As most documents spell it.
     pub value: String,
@@ -223,10 +109,10 @@ pub struct Scope {
     /// Ingested folder without leading or trailing slash; empty for all.
     pub folder: String,
     /// All must match.
-    pub filters: Vec<(FacetField, FacetSelector)>,
+    pub filters: Vec<(Property, FacetSelector)>,
     /// Set if the path ends in a facet without a value (`/@company`) or with many (`/@company/a..c`, `/@filed/2023`), so
     /// that its values are listed.
-    pub values_of: Option<FacetField>,
+    pub values_of: Option<Property>,
 }
 
 /// Why a path is not a scope.
@@ -258,9 +144,8 @@ pub enum ScopeError {
 }
 
 fn facet_names() -> String {
-    let names: Vec<String> = FacetField::ALL
-        .into_iter()
-        .map(|facet| format!("@{}", facet.as_str()))
+    let names: Vec<String> = Property::facets()
+        .map(|facet| format!("@{}", facet.facet_name()))
         .collect();
     names.join(", ")
 }
@@ -284,7 +169,7 @@ impl Scope {
                 folder.push(unescape(segment));
                 continue;
             };
-            let facet = FacetField::from_name(name)
+            let facet = Property::from_facet_name(name)
                 .ok_or_else(|| ScopeError::NoFacet { name: name.into() })?;
             if scope.filters.len() == MAX_FILTERS {
                 return Err(ScopeError::TooLong);
@@ -294,7 +179,7 @@ impl Scope {
                 break;
             };
             let choice = match facet {
-                FacetField::Filed => parse_day(
+                Property::Filed => parse_day(
                     value,
                     segments.next_if(|next| value.len() == 4 && is_month(next)),
                 ),
@@ -306,7 +191,7 @@ impl Scope {
             )?;
             // A month lists its documents; a year lists its months, and a range its values.
             let is_narrow = matches!(&choice, FacetSelector::Exact(_))
-                || matches!(&choice, FacetSelector::Range { from, to } if from == to && facet == FacetField::Filed && from.len() > 4);
+                || matches!(&choice, FacetSelector::Range { from, to } if from == to && facet == Property::Filed && from.len() > 4);
             scope.values_of = Some(facet).filter(|_| !is_narrow);
             scope.filters.push((facet, choice));
         }
@@ -324,11 +209,11 @@ impl Scope {
             && self
                 .filters
                 .iter()
-                .all(|(facet, choice): &(FacetField, FacetSelector)| {
+                .all(|(facet, choice): &(Property, FacetSelector)| {
                     facet
                         .values(document)
                         .into_iter()
-                        .any(|value| choice.matches(&normalize_value(*facet, value)))
+                        .any(|value| choice.matches(&facet.canonical(value)))
                 })
     }
 
@@ -336,7 +221,7 @@ impl Scope {
     ///
     /// # Errors
     /// `PortError` if the catalog cannot be read.
-    pub fn values(&self, facet: FacetField, catalog: &Catalog) -> PortResult<Vec<ValueCount>> {
+    pub fn values(&self, facet: Property, catalog: &Catalog) -> PortResult<Vec<ValueCount>> {
         let mut values = catalog
             .facet_counts(&catalog.in_scope(self)?, facet)?
             .values;
@@ -353,7 +238,7 @@ impl Scope {
     ///
     /// # Errors
     /// As [`Scope::values`].
-    pub fn value_count(&self, facet: FacetField, catalog: &Catalog) -> PortResult<usize> {
+    pub fn value_count(&self, facet: Property, catalog: &Catalog) -> PortResult<usize> {
         // A selected range narrows the values.
         if self.filters.iter().any(|(on, _)| *on == facet) {
             return Ok(self.values(facet, catalog)?.len());
@@ -376,7 +261,7 @@ impl Scope {
             .values_of
             .filter(|facet| self.filters.last().is_none_or(|(last, _)| last != facet))
         {
-            path.push_str(&format!("/@{}", facet.as_str()));
+            path.push_str(&format!("/@{}", facet.facet_name()));
         }
         if path.is_empty() { "/".into() } else { path }
     }
@@ -418,11 +303,11 @@ fn is_month(segment: &str) -> bool {
 }
 
 /// The path of a facet value: `/@form/10-Q%2FA`.
-pub fn value_path(facet: FacetField, value: &str) -> String {
+pub fn value_path(facet: Property, value: &str) -> String {
     // Unescaped, `..` would parse as a range.
     format!(
         "/@{}/{}",
-        facet.as_str(),
+        facet.facet_name(),
         escape_segment(value).replace("..", "%2E%2E")
     )
 }
@@ -447,21 +332,9 @@ pub fn path_below<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')
 }
 
-/// Normalizes a value for comparison: lower case; of companies the [`company_key`].
-pub fn normalize_value(facet: FacetField, value: &str) -> String {
-    match facet {
-        FacetField::Company => company_key(value),
-        _ => value.trim().to_lowercase(),
-    }
-}
-
-fn find_value(
-    facet: FacetField,
-    normalized: &str,
-    catalog: &Catalog,
-) -> Result<String, ScopeError> {
+fn find_value(facet: Property, normalized: &str, catalog: &Catalog) -> Result<String, ScopeError> {
     // An exact match wins; otherwise the value may be a prefix of whole words, if it fits one value only.
-    let normalized_text = normalize_value(facet, normalized);
+    let normalized_text = facet.canonical(normalized);
     let exact = FacetSelector::Exact(normalized_text.clone());
     if !catalog.with_value(facet, &exact)?.is_empty() {
         return Ok(normalized_text);
@@ -472,10 +345,10 @@ fn find_value(
         .filter(|value| starts_with_words(&value.normalized, &normalized_text))
         .map(|value| value.value.clone())
         .collect();
-    let axis_name = facet.as_str();
+    let axis_name = facet.facet_name();
     let value = normalized.to_owned();
     match candidates.len() {
-        1 if !normalized_text.is_empty() => Ok(normalize_value(facet, &candidates[0])),
+        1 if !normalized_text.is_empty() => Ok(facet.canonical(&candidates[0])),
         0 => {
             let near = values
                 .into_iter()
@@ -536,7 +409,7 @@ mod tests {
     #[test]
     fn company_spellings_share_one_value() {
         let values = Scope::default()
-            .values(FacetField::Company, &catalog())
+            .values(Property::Company, &catalog())
             .unwrap();
         let spelled = ValueCount {
             normalized: "3m".into(),
@@ -576,7 +449,7 @@ mod tests {
     #[test]
     fn printed_values_parse_back() {
         let catalog = catalog();
-        for facet in FacetField::ALL {
+        for facet in Property::facets() {
             for value in Scope::default().values(facet, &catalog).unwrap() {
                 let scope = Scope::parse(&value_path(facet, &value.value), &catalog).unwrap();
                 assert_eq!(catalog.in_scope(&scope).unwrap().len(), value.documents);

@@ -5,10 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_document::{Extent, FilingFacts};
 
 use crate::catalog::CatalogDocument;
-use crate::facets::{FacetField, normalize_value};
+use crate::property::Property;
 
 // Both limits bound the work per document for filters from outside.
 const MAX_CONDITIONS: usize = 32;
@@ -31,146 +30,10 @@ pub enum Filter {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    pub field: FilterField,
+    pub field: Property,
     pub op: FilterOp,
-    /// One value, or several for [`FilterOp::In`] and [`FilterOp::NotIn`], in the form of [`FilterField::canonical`].
+    /// One value, or several for [`FilterOp::In`] and [`FilterOp::NotIn`], in the form of [`Property::canonical`].
     pub values: Vec<String>,
-}
-
-/// A document property that can be filtered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FilterField {
-    /// Normalized by [`normalize_value`].
-    Company,
-    Ticker,
-    Cik,
-    /// Form type, with `/A` for amendments.
-    Form,
-    /// Four digits.
-    FiscalYear,
-    /// `fy` or `q1` to `q4`.
-    FiscalPeriod,
-    /// ISO date.
-    PeriodEnd,
-    /// ISO date.
-    Filed,
-    Language,
-    Name,
-    /// `done`, `done_with_gaps` and so on.
-    Status,
-    Quality,
-    /// Score of the doubt about the tree, 0–1.
-    Doubt,
-    Pages,
-}
-
-impl FilterField {
-    pub const ALL: [FilterField; 14] = [
-        FilterField::Company,
-        FilterField::Ticker,
-        FilterField::Cik,
-        FilterField::Form,
-        FilterField::FiscalYear,
-        FilterField::FiscalPeriod,
-        FilterField::PeriodEnd,
-        FilterField::Filed,
-        FilterField::Language,
-        FilterField::Name,
-        FilterField::Status,
-        FilterField::Quality,
-        FilterField::Doubt,
-        FilterField::Pages,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FilterField::Company => "company",
-            FilterField::Ticker => "ticker",
-            FilterField::Cik => "cik",
-            FilterField::Form => "form",
-            FilterField::FiscalYear => "fiscal_year",
-            FilterField::FiscalPeriod => "fiscal_period",
-            FilterField::PeriodEnd => "period_end",
-            FilterField::Filed => "filed",
-            FilterField::Language => "language",
-            FilterField::Name => "name",
-            FilterField::Status => "status",
-            FilterField::Quality => "quality",
-            FilterField::Doubt => "doubt",
-            FilterField::Pages => "pages",
-        }
-    }
-
-    /// Parses a field name, with or without `@`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.trim().trim_start_matches('@');
-        Self::ALL
-            .into_iter()
-            .find(|field| field.as_str().eq_ignore_ascii_case(name))
-    }
-
-    /// Whether values compare as numbers. All others compare as text, which also orders ISO dates.
-    pub fn is_number(self) -> bool {
-        matches!(
-            self,
-            FilterField::Doubt | FilterField::Pages | FilterField::FiscalYear
-        )
-    }
-
-    /// The form in which values are compared: lower case; companies without legal form; CIKs without leading zeros.
-    pub fn canonical(self, value: &str) -> String {
-        match self {
-            FilterField::Company => normalize_value(FacetField::Company, value),
-            FilterField::Cik => {
-                FilingFacts::parse_cik(value).unwrap_or_else(|| value.trim().to_lowercase())
-            }
-            _ => value.trim().to_lowercase(),
-        }
-    }
-
-    /// The document's canonical values; empty if unknown.
-    pub fn values(self, document: &CatalogDocument) -> Vec<String> {
-        let values = match self.facet() {
-            Some(facet) => facet
-                .values(document)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-            None => self.own_value(document).into_iter().collect::<Vec<_>>(),
-        };
-        values.iter().map(|value| self.canonical(value)).collect()
-    }
-
-    // `None` for fields that documents are not listed by.
-    pub(crate) fn facet(self) -> Option<FacetField> {
-        Some(match self {
-            FilterField::Company => FacetField::Company,
-            FilterField::Ticker => FacetField::Ticker,
-            FilterField::Cik => FacetField::Cik,
-            FilterField::Form => FacetField::Form,
-            FilterField::FiscalYear => FacetField::FiscalYear,
-            FilterField::FiscalPeriod => FacetField::FiscalPeriod,
-            FilterField::PeriodEnd => FacetField::Period,
-            FilterField::Filed => FacetField::Filed,
-            FilterField::Language => FacetField::Language,
-            FilterField::Status => FacetField::Status,
-            FilterField::Quality => FacetField::Quality,
-            FilterField::Name | FilterField::Doubt | FilterField::Pages => return None,
-        })
-    }
-
-    fn own_value(self, document: &CatalogDocument) -> Option<String> {
-        match (self, document.entry()) {
-            (FilterField::Name, _) => Some(document.version().name.clone()),
-            (FilterField::Doubt, Some(entry)) => entry.doubt.map(|doubt| doubt.to_string()),
-            (FilterField::Pages, Some(entry)) => match entry.extent {
-                Extent::Pages(pages) => Some(pages.to_string()),
-                Extent::Lines(_) => None,
-            },
-            _ => None,
-        }
-    }
 }
 
 /// Comparison operator.
@@ -223,7 +86,10 @@ pub enum FilterError {
 }
 
 fn field_names() -> String {
-    FilterField::ALL.map(FilterField::as_str).join(", ")
+    Property::filters()
+        .map(Property::name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl Default for Filter {
@@ -319,7 +185,7 @@ impl Condition {
     ///
     /// # Errors
     /// [`FilterError::NoNumber`] if the field is a number and a value is not.
-    pub fn new(field: FilterField, op: FilterOp, values: &[String]) -> Result<Self, FilterError> {
+    pub fn new(field: Property, op: FilterOp, values: &[String]) -> Result<Self, FilterError> {
         let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
         if field.is_number()
             && let Some(value) = values
@@ -327,7 +193,7 @@ impl Condition {
                 .find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
         {
             return Err(FilterError::NoNumber {
-                field: field.as_str(),
+                field: field.name(),
                 value: value.chars().take(80).collect(),
             });
         }
@@ -335,7 +201,7 @@ impl Condition {
     }
 
     pub fn matches(&self, document: &CatalogDocument) -> bool {
-        let has = self.field.values(document);
+        let has = self.field.canonical_values(document);
         match self.op {
             FilterOp::In => self.any_value(&has, Ordering::is_eq),
             FilterOp::NotIn => !self.any_value(&has, Ordering::is_eq),
@@ -369,14 +235,14 @@ impl fmt::Display for Condition {
         };
         let values = self.values.join(", ");
         if op.contains("in") {
-            write!(f, "{}{op}({values})", self.field.as_str())
+            write!(f, "{}{op}({values})", self.field.name())
         } else {
-            write!(f, "{}{op}{values}", self.field.as_str())
+            write!(f, "{}{op}{values}", self.field.name())
         }
     }
 }
 
-fn compare(field: FilterField, a: &str, b: &str) -> Ordering {
+fn compare(field: Property, a: &str, b: &str) -> Ordering {
     match (field.is_number(), a.parse::<f64>(), b.parse::<f64>()) {
         (true, Ok(a), Ok(b)) => a.total_cmp(&b),
         _ => a.cmp(b),
@@ -505,7 +371,7 @@ fn parse_object(value: &Value, depth: usize) -> Result<Filter, FilterError> {
 }
 
 // The conditions on one field of a JSON filter.
-fn parse_member(field: FilterField, value: &Value) -> Result<Vec<Filter>, FilterError> {
+fn parse_member(field: Property, value: &Value) -> Result<Vec<Filter>, FilterError> {
     let Value::Object(ops) = value else {
         let condition = Condition::new(field, FilterOp::In, &value_texts(value)?)?;
         return Ok(vec![Filter::Condition(condition)]);
@@ -576,8 +442,8 @@ fn parse_op(op: &str) -> Option<FilterOp> {
     })
 }
 
-fn parse_field(name: &str) -> Result<FilterField, FilterError> {
-    FilterField::from_name(name).ok_or_else(|| FilterError::NoField {
+fn parse_field(name: &str) -> Result<Property, FilterError> {
+    Property::from_filter_name(name).ok_or_else(|| FilterError::NoField {
         name: name.chars().take(80).collect(),
     })
 }

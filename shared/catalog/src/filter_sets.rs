@@ -7,8 +7,9 @@ use roaring::RoaringBitmap;
 use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
-use crate::facets::{FacetField, FacetSelector, Scope};
-use crate::filter::{Condition, Filter, FilterField, FilterOp};
+use crate::facets::{FacetSelector, Scope};
+use crate::filter::{Condition, Filter, FilterOp};
+use crate::property::Property;
 use crate::store::terms::{self, NameKind, TermField, number_term};
 
 impl Catalog {
@@ -58,7 +59,7 @@ impl Catalog {
         let field = condition.field;
         let mut numbers = RoaringBitmap::new();
         for value in &condition.values {
-            match stored_field(field) {
+            match TermField::for_filter(field) {
                 None => {
                     let named = self
                         .reader()
@@ -97,7 +98,7 @@ impl Catalog {
         let is_behind = |value: &str| is_upper && value > limit.as_str();
         let is_excluded =
             |value: &str| value == limit && matches!(condition.op, FilterOp::Less | FilterOp::More);
-        match stored_field(field) {
+        match TermField::for_filter(field) {
             None => {
                 for name in self.reader().names_from(NameKind::Canonical, from)? {
                     let (name, number) = name?;
@@ -145,11 +146,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::all`].
-    pub fn with_value(
-        &self,
-        facet: FacetField,
-        selector: &FacetSelector,
-    ) -> PortResult<DocumentSet> {
+    pub fn with_value(&self, facet: Property, selector: &FacetSelector) -> PortResult<DocumentSet> {
         Ok(self.listed(self.selected(facet, selector)?))
     }
 
@@ -159,10 +156,10 @@ impl Catalog {
     /// As [`Catalog::all`].
     pub fn with_spelling(
         &self,
-        facet: FacetField,
+        facet: Property,
         fits: &dyn Fn(&str) -> bool,
     ) -> PortResult<DocumentSet> {
-        let field = TermField::Facet(facet);
+        let field = TermField::Text(facet);
         let fitting = self
             .reader()
             .with_fitting_value(field, &|_, spelling| fits(spelling))?;
@@ -173,12 +170,12 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::all`].
-    pub fn distinct_values(&self, facet: FacetField) -> PortResult<Vec<String>> {
-        self.reader().distinct_values(TermField::Facet(facet))
+    pub fn distinct_values(&self, facet: Property) -> PortResult<Vec<String>> {
+        self.reader().distinct_values(TermField::Text(facet))
     }
 
-    fn selected(&self, facet: FacetField, selector: &FacetSelector) -> PortResult<RoaringBitmap> {
-        let field = TermField::Facet(facet);
+    fn selected(&self, facet: Property, selector: &FacetSelector) -> PortResult<RoaringBitmap> {
+        let field = TermField::Text(facet);
         match selector {
             FacetSelector::Exact(value) => self.reader().with_value(field, value),
             FacetSelector::Range { from, .. } => {
@@ -234,19 +231,8 @@ impl Catalog {
     }
 }
 
-// `None` for names, which are stored by document.
-fn stored_field(field: FilterField) -> Option<TermField> {
-    match field {
-        FilterField::Name => None,
-        FilterField::Cik | FilterField::Doubt | FilterField::Pages | FilterField::FiscalYear => {
-            Some(TermField::Filter(field))
-        }
-        _ => field.facet().map(TermField::Facet),
-    }
-}
-
 // A value of a condition as it is stored; `None` if no document can have it.
-fn stored_value(field: FilterField, value: &str) -> Option<String> {
+fn stored_value(field: Property, value: &str) -> Option<String> {
     if field.is_number() {
         number_term(value)
     } else {

@@ -2,6 +2,7 @@
 //!
 //! - [`catalog`]: the current documents, built from change records and snapshots; [`watcher`] keeps a catalog current.
 //! - [`locator`]: names of documents, sections, Items and pages. Every printed locator parses back.
+//! - [`property`]: the properties of documents, which facets, filters and orders follow from.
 //! - [`facets`]: virtual folders (`/@company/3M/@form/10-K`) beside the ingested ones; [`path`] resolves paths.
 //! - [`filter`]: typed conditions on documents.
 //! - [`items`]: maps Items of a filing to sections.
@@ -40,6 +41,7 @@ pub mod locator;
 #[cfg(test)]
 mod model_tests;
 pub mod path;
+pub mod property;
 pub mod short_path;
 mod similar_labels;
 mod snapshot;

@@ -9,13 +9,13 @@ use memchr::memmem::Finder;
 use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
-use crate::facets::FacetField;
+use crate::property::Property;
 use crate::store::terms::TermField;
 
 /// The words of facts and description in lower case. A word ends at white space only, as those that are searched for do, so
 /// that what is searched for never spans two of them.
 pub(crate) fn stated_words(document: &CatalogDocument) -> BTreeSet<String> {
-    const FACTS: [FacetField; 3] = [FacetField::Company, FacetField::Form, FacetField::Ticker];
+    const FACTS: [Property; 3] = [Property::Company, Property::Form, Property::Ticker];
     let entry = document.entry();
     let description = entry.and_then(|entry| entry.description.as_deref());
     let facts = FACTS.iter().flat_map(|facet| facet.values(document));

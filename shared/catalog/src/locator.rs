@@ -20,8 +20,9 @@ use stemma_store::PortError;
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::display_names::{split_id_suffix, unescape};
 use crate::document_names::{DocumentName, fold_name};
-use crate::facets::{FacetField, Scope, ScopeError};
+use crate::facets::{Scope, ScopeError};
 use crate::items::{self, SectionItem};
+use crate::property::Property;
 use crate::similar_labels::MAX_SUGGESTED;
 
 // Bounds the work for locators from outside.
@@ -336,11 +337,11 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
 
 // The words of a document's name and of the facts that people name filings by.
 pub(crate) fn document_words(document: &CatalogDocument) -> HashSet<String> {
-    const FACTS: [FacetField; 4] = [
-        FacetField::Company,
-        FacetField::Ticker,
-        FacetField::Form,
-        FacetField::FiscalYear,
+    const FACTS: [Property; 4] = [
+        Property::Company,
+        Property::Ticker,
+        Property::Form,
+        Property::FiscalYear,
     ];
     let facts = FACTS.iter().flat_map(|facet| facet.values(document));
     facts

@@ -9,11 +9,12 @@ use stemma_document::{Change, ChangeKind, DocId, Fact};
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, id_digits, label_with_id, split_name};
 use crate::document_changes::DocumentChanges;
-use crate::document_order::{DocumentOrder, OrderField};
+use crate::document_order::DocumentOrder;
 use crate::document_set::WholeSets;
-use crate::facets::{FacetField, FacetSelector, Scope, normalize_value, path_below};
+use crate::facets::{FacetSelector, Scope, path_below};
 use crate::filter::Filter;
 use crate::fixtures::{self, entry, failure};
+use crate::property::Property;
 use crate::store::{CatalogStore, StoreBatch};
 
 // What a catalog is, without any index.
@@ -229,7 +230,7 @@ fn has_words(document: &CatalogDocument, words: &[String]) -> bool {
     let description = document
         .entry()
         .and_then(|entry| entry.description.as_deref());
-    let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker].into_iter();
+    let facts = [Property::Company, Property::Form, Property::Ticker].into_iter();
     let facts = facts.flat_map(|facet| facet.values(document));
     let texts = facts
         .chain(description)
@@ -281,7 +282,7 @@ fn assert_equal(catalog: &Catalog, model: &Model) {
             matching(&|it| scope.contains(it)),
             "{text}"
         );
-        for facet in FacetField::ALL {
+        for facet in Property::facets() {
             let counts = catalog.facet_counts(&inside, facet).unwrap();
             let mut values: BTreeMap<String, BTreeSet<DocId>> = BTreeMap::new();
             let mut without = 0;
@@ -289,7 +290,7 @@ fn assert_equal(catalog: &Catalog, model: &Model) {
                 let own = facet.values(document);
                 without += usize::from(own.is_empty());
                 for value in own {
-                    let value = normalize_value(facet, value);
+                    let value = facet.canonical(value);
                     values.entry(value).or_default().insert(document.doc());
                 }
             }
@@ -308,7 +309,7 @@ fn assert_equal(catalog: &Catalog, model: &Model) {
                 assert_eq!(scope.value_count(facet, catalog).unwrap(), values.len());
             }
             for value in &counts.values {
-                assert_eq!(normalize_value(facet, &value.value), value.normalized);
+                assert_eq!(facet.canonical(&value.value), value.normalized);
                 let exact = FacetSelector::Exact(value.normalized.clone());
                 let with_value = catalog.with_value(facet, &exact).unwrap().and(&inside);
                 assert_eq!(with_value.len(), value.documents);
@@ -390,7 +391,7 @@ proptest! {
         // Sets are read as a whole, or not at all.
         let limit_of = |is_whole| if is_whole { 1_000 } else { 0 };
         let whole = WholeSets { max_read: limit_of(is_read), max_sorted: limit_of(is_sorted) };
-        for field in OrderField::ALL {
+        for field in Property::orders() {
             let order = DocumentOrder { field, is_descending };
             let mut expected = fixtures::documents(&catalog);
             expected.retain(|it| scope.contains(it));

@@ -16,9 +16,10 @@ use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::split_name;
-use crate::facets::{FacetField, FacetSelector, Scope, ScopeError, escape_segment};
+use crate::facets::{FacetSelector, Scope, ScopeError, escape_segment};
 use crate::items::parse_item_name;
 use crate::locator::{Fragment, ResolveError, parse_pages};
+use crate::property::Property;
 
 // Sections nest less deeply than this; longer paths are not worth resolving.
 const MAX_INSIDE: usize = 32;
@@ -236,7 +237,7 @@ pub fn file_names(
     by_name.values_mut().for_each(|ids| ids.sort_unstable());
     let folders: HashSet<&str> = folders.iter().copied().collect();
     // After a year, a two-digit name would parse as a month.
-    let months = matches!(scope.filters.last(), Some((FacetField::Filed, FacetSelector::Range { from, .. })) if from.len() == 4);
+    let months = matches!(scope.filters.last(), Some((Property::Filed, FacetSelector::Range { from, .. })) if from.len() == 4);
     documents
         .iter()
         .map(|document| {

@@ -8,8 +8,8 @@ use stemma_store::{PortError, PortResult};
 
 use super::titles::form_family;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
-use stemma_catalog::facets::FacetField;
-use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_catalog::filter::{Condition, Filter, FilterOp};
+use stemma_catalog::property::Property;
 
 // Filings listed in an error.
 const MAX_CANDIDATES: usize = 5;
@@ -243,7 +243,7 @@ fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<Docume
     let mut documents = catalog.with_issuer_numbers(&facts.issuer_identity())?;
     // Short numbers are no identity, but a CIK of one or two digits is.
     if let Some(cik) = fact_value(&facts.cik) {
-        let field = FilterField::Cik;
+        let field = Property::Cik;
         let has_cik = Filter::Condition(Condition {
             field,
             op: FilterOp::In,
@@ -254,7 +254,7 @@ fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<Docume
     if let Some(issuer) = fact_value(&facts.issuer) {
         let name = company_key(issuer);
         let is_same = |other: &str| company_key(other) == name;
-        documents = documents.or(&catalog.with_spelling(FacetField::Company, &is_same)?);
+        documents = documents.or(&catalog.with_spelling(Property::Company, &is_same)?);
     }
     Ok(documents)
 }

@@ -1,149 +1,8 @@
-//! Facts about a filing, with their sources.
+//! Facts about a filing, and the table of their names.
 
-use std::ops::Deref;
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::PageNo;
-
-/// A value, and where it was found. Clones share their memory, because a catalog has the same facts in many documents.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Fact(Arc<FactFields>);
-
-/// What a [`Fact`] says.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FactFields {
-    pub value: String,
-    /// The page of the value; `None` in texts without pages and for sources other than the text.
-    pub page: Option<PageNo>,
-    #[serde(skip_serializing_if = "FactSource::is_text", default)]
-    pub source: FactSource,
-    /// The words it rests on, at most 200 characters with single spaces; `None` for sources other than the text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub evidence: Option<String>,
-}
-
-// Enough for two lines of a cover.
-const MAX_EVIDENCE_CHARS: usize = 200;
-
-impl Fact {
-    pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
-        Self::from(FactFields {
-            value: value.into(),
-            page,
-            source: FactSource::Text,
-            evidence: None,
-        })
-    }
-
-    pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
-        Self::from(FactFields {
-            value: value.into(),
-            page: None,
-            source,
-            evidence: None,
-        })
-    }
-
-    /// The same fact with the words it rests on.
-    #[must_use]
-    pub fn with_evidence(self, words: &str) -> Self {
-        let folded: Vec<&str> = words.split_whitespace().collect();
-        let quote: String = folded
-            .join(" ")
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(MAX_EVIDENCE_CHARS)
-            .collect();
-        Self::from(FactFields {
-            evidence: (!quote.is_empty()).then_some(quote),
-            ..self.into_fields()
-        })
-    }
-
-    /// Another value from the same place.
-    #[must_use]
-    pub fn with_value(self, value: impl Into<String>) -> Self {
-        Self::from(FactFields {
-            value: value.into(),
-            ..self.into_fields()
-        })
-    }
-
-    #[must_use]
-    pub fn with_source(self, source: FactSource) -> Self {
-        Self::from(FactFields {
-            source,
-            ..self.into_fields()
-        })
-    }
-
-    #[must_use]
-    pub fn with_page(self, page: Option<PageNo>) -> Self {
-        Self::from(FactFields {
-            page,
-            ..self.into_fields()
-        })
-    }
-
-    fn into_fields(self) -> FactFields {
-        Arc::unwrap_or_clone(self.0)
-    }
-}
-
-impl From<FactFields> for Fact {
-    fn from(fields: FactFields) -> Self {
-        Self(Arc::new(fields))
-    }
-}
-
-impl Deref for Fact {
-    type Target = FactFields;
-
-    fn deref(&self) -> &FactFields {
-        &self.0
-    }
-}
-
-impl Serialize for Fact {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fact {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        FactFields::deserialize(deserializer).map(Self::from)
-    }
-}
-
-/// The source of a fact, in order of increasing trust.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum FactSource {
-    /// Extracted by a model where rules found nothing.
-    Model,
-    /// Derived from other facts by a rule: `fiscal_year` from the end of the period.
-    Derived,
-    #[default]
-    Text,
-    /// The path, in the layout of EDGAR archives: `…/CIK/ACCESSION/…`.
-    Path,
-    /// Tags of inline XBRL on the cover, as the filer declared them.
-    Tags,
-    Header,
-    /// A `metadata.csv` next to the file, maintained by the owner of the archive.
-    Sidecar,
-}
-
-impl FactSource {
-    fn is_text(&self) -> bool {
-        *self == FactSource::Text
-    }
-}
+use crate::Fact;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticker {
@@ -249,46 +108,13 @@ impl FilingFacts {
 
     /// All facts by their stable names. A name with several values occurs once per value.
     pub fn entries(&self) -> Vec<(&'static str, &Fact)> {
-        let mut entries: Vec<(&'static str, &Fact)> = [
-            ("company", &self.issuer),
-            ("form", &self.form),
-            ("fiscal_year", &self.fiscal_year),
-            ("fiscal_period", &self.fiscal_period),
-            ("period_end", &self.period_end),
-            ("filed", &self.filed),
-            ("file_number", &self.file_number),
-            ("irs_number", &self.irs_number),
-            ("state", &self.state),
-        ]
-        .into_iter()
-        .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact)))
-        .collect();
-        entries.extend(
-            self.co_registrants
-                .iter()
-                .map(|registrant| ("co_registrant", &registrant.name)),
-        );
-        entries.extend(self.symbols().map(|symbol| ("ticker", symbol)));
-        entries.extend(
-            self.reported_items
-                .iter()
-                .map(|item| ("reported_item", item)),
-        );
-        let last = [
-            ("cik", &self.cik),
-            ("accession", &self.accession),
-            ("sic", &self.sic),
-            ("document_type", &self.document_type),
-            ("sequence", &self.sequence),
-            ("document_description", &self.document_description),
-            ("language", &self.language),
-        ];
-        entries.extend(
-            last.into_iter()
-                .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))),
-        );
-        entries.extend(self.former_names.iter().map(|name| ("former_name", name)));
-        entries
+        let facts = FactDefinition::ALL.iter();
+        facts
+            .flat_map(|fact| {
+                let values = fact.values(self).into_iter();
+                values.map(|value| (fact.name, value))
+            })
+            .collect()
     }
 
     /// Identifiers that an issuer keeps when its name changes: CIK, SEC file number and IRS number, without leading
@@ -343,6 +169,183 @@ impl FilingFacts {
         (is_valid && digits.len() == 18)
             .then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))
     }
+}
+
+/// A fact by its stable name: how it is read, checked and stated from outside. [`FactDefinition::ALL`] is the list of them.
+#[derive(Debug)]
+pub struct FactDefinition {
+    pub name: &'static str,
+    value_type: FactType,
+    read: fn(&FilingFacts) -> Vec<&Fact>,
+    // Of facts that a sidecar may state.
+    set: Option<fn(&mut FilingFacts, Fact)>,
+    /// What declares it on the cover of a filing with inline XBRL.
+    pub tag: Option<FactTag>,
+}
+
+/// The tag of a fact on the cover of a filing.
+#[derive(Debug, Clone, Copy)]
+pub struct FactTag {
+    /// Its name in the metadata of a source.
+    pub key: &'static str,
+    /// `dei:DocumentType`.
+    pub concept: &'static str,
+}
+
+/// How the value of a fact is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FactType {
+    /// One line of at most 200 bytes.
+    Text,
+    /// Four digits.
+    Year,
+    /// `FY`, `Q1` … `Q4`.
+    FiscalPeriod,
+    /// ISO 8601 date.
+    Date,
+    Cik,
+    Accession,
+}
+
+// The values of a field. With a type it has one value, which a sidecar may state.
+macro_rules! fact {
+    ($name:literal, $field:ident) => {
+        FactDefinition::new($name, |facts| facts.$field.iter().collect())
+    };
+    ($name:literal, $field:ident: $value_type:ident) => {
+        FactDefinition {
+            value_type: FactType::$value_type,
+            set: Some(|facts, fact| facts.$field = Some(fact)),
+            ..fact!($name, $field)
+        }
+    };
+}
+
+impl FactDefinition {
+    /// In the order in which facts are listed.
+    pub const ALL: &[FactDefinition] = &[
+        fact!("company", issuer: Text).tagged("tags.company", "dei:EntityRegistrantName"),
+        fact!("form", form: Text).tagged("tags.form", "dei:DocumentType"),
+        fact!("fiscal_year", fiscal_year: Year)
+            .tagged("tags.fiscal_year", "dei:DocumentFiscalYearFocus"),
+        fact!("fiscal_period", fiscal_period: FiscalPeriod)
+            .tagged("tags.fiscal_period", "dei:DocumentFiscalPeriodFocus"),
+        fact!("period_end", period_end: Date).tagged("tags.period", "dei:DocumentPeriodEndDate"),
+        fact!("filed", filed: Date),
+        fact!("file_number", file_number: Text),
+        fact!("irs_number", irs_number: Text),
+        fact!("state", state: Text),
+        Self::new("co_registrant", |facts| {
+            facts
+                .co_registrants
+                .iter()
+                .map(|other| &other.name)
+                .collect()
+        }),
+        Self {
+            set: Some(|facts, symbol| {
+                let exchange = None;
+                facts.tickers = vec![Ticker { symbol, exchange }];
+            }),
+            ..Self::new("ticker", |facts| facts.symbols().collect())
+        },
+        fact!("reported_item", reported_items),
+        fact!("cik", cik: Cik).tagged("tags.cik", "dei:EntityCentralIndexKey"),
+        fact!("accession", accession: Accession),
+        fact!("sic", sic),
+        fact!("document_type", document_type),
+        fact!("sequence", sequence),
+        fact!("document_description", document_description),
+        fact!("language", language),
+        fact!("former_name", former_names),
+    ];
+
+    /// Number of facts that tags declare. A stage that reads the tags counts it into its revision.
+    pub const TAGGED: u32 = {
+        let mut tagged = 0;
+        let mut at = 0;
+        while at < Self::ALL.len() {
+            tagged += Self::ALL[at].tag.is_some() as u32;
+            at += 1;
+        }
+        tagged
+    };
+
+    const fn new(name: &'static str, read: fn(&FilingFacts) -> Vec<&Fact>) -> Self {
+        Self {
+            name,
+            value_type: FactType::Text,
+            read,
+            set: None,
+            tag: None,
+        }
+    }
+
+    const fn tagged(self, key: &'static str, concept: &'static str) -> Self {
+        Self {
+            tag: Some(FactTag { key, concept }),
+            ..self
+        }
+    }
+
+    /// The facts that a sidecar may state.
+    pub fn of_sidecars() -> impl Iterator<Item = &'static FactDefinition> {
+        Self::ALL.iter().filter(|fact| fact.set.is_some())
+    }
+
+    /// A fact that a sidecar may state.
+    pub fn from_sidecar_name(name: &str) -> Option<&'static FactDefinition> {
+        Self::of_sidecars().find(|fact| fact.name == name)
+    }
+
+    pub fn values<'f>(&self, facts: &'f FilingFacts) -> Vec<&'f Fact> {
+        (self.read)(facts)
+    }
+
+    /// Replaces the values of a fact that a sidecar or a tag states.
+    pub fn set(&self, facts: &mut FilingFacts, fact: Fact) {
+        if let Some(set) = self.set {
+            set(facts, fact);
+        }
+    }
+
+    /// Whether it is derived from other facts where none is stated: the fiscal year and period.
+    pub fn is_derivable(&self) -> bool {
+        matches!(self.value_type, FactType::Year | FactType::FiscalPeriod)
+    }
+
+    /// The canonical form of a value; `None` if the value is not valid for this fact.
+    pub fn canonical(&self, value: &str) -> Option<String> {
+        let value = value.trim();
+        let is_valid = match self.value_type {
+            FactType::Cik => return FilingFacts::parse_cik(value),
+            FactType::Accession => return FilingFacts::parse_accession(value),
+            FactType::Year => value.len() == 4 && value.bytes().all(|b| b.is_ascii_digit()),
+            FactType::FiscalPeriod => matches!(value, "FY" | "Q1" | "Q2" | "Q3" | "Q4"),
+            FactType::Date => is_date(value),
+            FactType::Text => {
+                !value.is_empty() && value.len() <= 200 && !value.chars().any(char::is_control)
+            }
+        };
+        is_valid.then(|| value.to_owned())
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let digits = parts
+        .iter()
+        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let number = |at: usize| {
+        parts
+            .get(at)
+            .and_then(|part| part.parse::<u32>().ok())
+            .unwrap_or(0)
+    };
+    digits
+        && parts.iter().map(|part| part.len()).eq([4, 2, 2])
+        && (1..=12).contains(&number(1))
+        && (1..=31).contains(&number(2))
 }
 
 #[cfg(test)]
@@ -400,27 +403,28 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_folded_and_bounded() {
-        let fact = Fact::from_text("2022", None).with_evidence("fiscal\n 2022");
-        assert_eq!(fact.evidence.as_deref(), Some("fiscal 2022"));
-        let long = Fact::from_text("x", None).with_evidence(&"word ".repeat(100));
+    fn values_are_canonicalized() {
+        let canonical = |name, value| FactDefinition::from_sidecar_name(name)?.canonical(value);
+        assert_eq!(canonical("cik", " 0000320193 ").as_deref(), Some("320193"));
         assert_eq!(
-            long.evidence.as_ref().unwrap().chars().count(),
-            MAX_EVIDENCE_CHARS
+            canonical("filed", "2022-10-28").as_deref(),
+            Some("2022-10-28")
         );
-        assert_eq!(Fact::from_text("x", None).with_evidence(" ").evidence, None);
+        for (name, value) in [
+            ("filed", "10/28/2022"),
+            ("fiscal_year", "FY22"),
+            ("cik", "AAPL"),
+            ("form", ""),
+            ("sic", "3841"),
+        ] {
+            assert_eq!(canonical(name, value), None, "{name} {value}");
+        }
     }
 
     #[test]
-    fn text_facts_omit_their_source_in_json() {
-        let json = |fact: Fact| serde_json::to_string(&fact).unwrap();
-        assert_eq!(
-            json(Fact::from_text("x", PageNo::new(1))),
-            r#"{"value":"x","page":1}"#
-        );
-        assert_eq!(
-            json(Fact::from_source("1", FactSource::Path)),
-            r#"{"value":"1","page":null,"source":"path"}"#
-        );
+    fn tagged_facts_can_be_set() {
+        for fact in FactDefinition::ALL {
+            assert!(fact.set.is_some() || fact.tag.is_none(), "{}", fact.name);
+        }
     }
 }

@@ -23,6 +23,7 @@ mod build;
 mod catalog;
 mod doubt;
 pub mod english_words;
+mod fact;
 mod facts;
 pub mod figures;
 pub mod furniture;
@@ -46,7 +47,8 @@ pub use catalog::{
     PublishedTree, TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
-pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, Ticker};
+pub use fact::{Fact, FactFields, FactSource};
+pub use facts::{CoRegistrant, FactDefinition, FactTag, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect, Turn};
 pub use grid::{GridCell, GridLine};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};

@@ -110,6 +110,30 @@ impl PageSpan {
     pub fn pages(self) -> impl DoubleEndedIterator<Item = PageNo> {
         (self.start.index()..=self.end.index()).map(PageNo::from_index)
     }
+
+    /// The spans in order; those that touch or overlap are one.
+    pub fn merged(spans: &[Self]) -> Vec<Self> {
+        let mut sorted = spans.to_vec();
+        sorted.sort_unstable_by_key(|span| (span.start, span.end));
+        let mut merged: Vec<Self> = Vec::new();
+        for span in sorted {
+            match merged.last_mut() {
+                Some(last) if span.start.get() <= last.end.get().saturating_add(1) => {
+                    last.end = last.end.max(span.end);
+                }
+                _ => merged.push(span),
+            }
+        }
+        merged
+    }
+
+    /// What of the spans lies in the pages `from..=to`.
+    pub fn clipped(spans: &[Self], from: u32, to: u32) -> Vec<Self> {
+        let clipped = spans
+            .iter()
+            .map(|span| Self::new(span.start.get().max(from), span.end.get().min(to)));
+        clipped.flatten().collect()
+    }
 }
 
 impl TryFrom<(u32, u32)> for PageSpan {
@@ -148,5 +172,19 @@ mod tests {
         assert_eq!(span.len(), 3);
         assert_eq!(span.pages().count(), 3);
         assert!(serde_json::from_str::<PageSpan>("[5,2]").is_err());
+    }
+    #[test]
+    fn spans_are_merged_and_clipped() {
+        let spans = |pairs: &[(u32, u32)]| -> Vec<PageSpan> {
+            let spans = pairs.iter().map(|(start, end)| PageSpan::new(*start, *end));
+            spans.map(Option::unwrap).collect()
+        };
+        let merged = PageSpan::merged(&spans(&[(9, 9), (1, 3), (2, 5), (6, 6)]));
+        assert_eq!(merged, spans(&[(1, 6), (9, 9)]));
+        let all = spans(&[(1, u32::MAX)]);
+        assert_eq!(PageSpan::merged(&[all[0], spans(&[(5, 5)])[0]]), all);
+        let clipped = PageSpan::clipped(&spans(&[(1, 6), (9, 20)]), 4, 10);
+        assert_eq!(clipped, spans(&[(4, 6), (9, 10)]));
+        assert!(PageSpan::clipped(&spans(&[(1, 6)]), 7, u32::MAX).is_empty());
     }
 }

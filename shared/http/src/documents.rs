@@ -21,8 +21,6 @@ use utoipa::IntoParams;
 
 use crate::etag;
 
-// Deeper than any tree.
-const MAX_DEPTH: usize = 1_000;
 // Rows of a page of a tree. A tree is read for each page, so pages are larger than those of other lists.
 const MAX_ROWS: usize = 10_000;
 
@@ -32,7 +30,7 @@ const MAX_ROWS: usize = 10_000;
 pub(crate) struct TreeQuery {
     collection: Option<String>,
     /// levels, defaults to all
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    #[param(value_type = Option<u32>, minimum = 1)]
     depth: Option<usize>,
     /// only this section and its subsections: 0007
     #[param(pattern = "^[0-9]{4,9}$")]
@@ -53,11 +51,8 @@ pub(crate) struct TreeQuery {
 
 impl TreeQuery {
     fn check(&self) -> Result<(), Problem> {
-        if self
-            .depth
-            .is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth))
-        {
-            let detail = format!("depth must be from 1 to {MAX_DEPTH}");
+        if self.depth == Some(0) {
+            let detail = "depth must be at least 1";
             return Err(Problem::parameter(400, "depth", detail));
         }
         if self

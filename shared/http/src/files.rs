@@ -5,13 +5,12 @@ use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use stemma_archive::{FileListing, FilesOptions, cursor};
+use stemma_document::MAX_LEVELS;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, QueryParams, json, page_limit};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
-
-const MAX_DEPTH: usize = 32;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -53,8 +52,8 @@ pub(crate) async fn files(
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let limit = page_limit(query.limit)?;
     let depth = query.depth.unwrap_or(1);
-    if !(1..=MAX_DEPTH).contains(&depth) {
-        let detail = format!("depth must be from 1 to {MAX_DEPTH}");
+    if !(1..=MAX_LEVELS).contains(&depth) {
+        let detail = format!("depth must be from 1 to {MAX_LEVELS}");
         return Err(Problem::parameter(400, "depth", detail).into());
     }
     // Listed paths contain percent escapes, so the raw URL path is tried first, then the decoded one.

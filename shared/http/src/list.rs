@@ -8,13 +8,13 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use stemma_archive::{DocumentList, FacetList, ListRequest};
 use stemma_catalog::document_order::DocumentOrder;
-use stemma_catalog::facets::FacetField;
+use stemma_catalog::property::Property;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, QueryParams, json, page_limit};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
-use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{ObjectBuilder, Required, Type};
 use utoipa::{IntoParams, PartialSchema};
 
 #[derive(Deserialize, IntoParams)]
@@ -27,9 +27,7 @@ pub(crate) struct DocumentsQuery {
     limit: Option<usize>,
     /// `next_cursor` of the previous page
     cursor: Option<String>,
-    /// `path` (the default), `company`, `form`, `fiscal_year`, `pages`, `doubt`, `status` or `published`; behind `-` it
-    /// descends. Documents without a value come last
-    #[param(value_type = Option<String>, pattern = "^-?(path|company|form|fiscal_year|pages|doubt|status|published)$")]
+    #[param(ignore)]
     sort: Option<String>,
     #[param(ignore)]
     #[serde(flatten)]
@@ -42,8 +40,7 @@ pub(crate) struct DocumentsQuery {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FacetsQuery {
-    /// properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, accession, language, status, quality
-    #[param(required, value_type = String, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|accession|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|accession|language|status|quality))*$")]
+    #[param(ignore)]
     #[serde(default)]
     fields: String,
     collection: Option<String>,
@@ -58,8 +55,64 @@ pub(crate) struct FacetsQuery {
     facets: FacetFilters,
 }
 
+// The parameter `sort`, as it is described.
+struct SortParam;
+
+impl IntoParams for SortParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let names: Vec<&str> = Property::orders().map(Property::name).collect();
+        let description = format!(
+            "{} (default: path); behind `-` it descends. Documents without a value come last",
+            names.join(", ")
+        );
+        let pattern = format!("^-?({})$", names.join("|"));
+        vec![names_parameter(
+            "sort",
+            description,
+            pattern,
+            Required::False,
+        )]
+    }
+}
+
+// The parameter `fields`, as it is described.
+struct FieldsParam;
+
+impl IntoParams for FieldsParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let names: Vec<&str> = Property::facets().map(Property::facet_name).collect();
+        let description = format!("properties, with commas between: {}", names.join(", "));
+        let name = format!("({})", names.join("|"));
+        let pattern = format!("^{name}(,{name})*$");
+        vec![names_parameter(
+            "fields",
+            description,
+            pattern,
+            Required::True,
+        )]
+    }
+}
+
+fn names_parameter(
+    name: &str,
+    description: String,
+    pattern: String,
+    required: Required,
+) -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(pattern));
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .required(required)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
 // Parameters named like a facet. They are the rest of a query, so any other name is an unknown parameter.
-pub(crate) struct FacetFilters(BTreeMap<FacetField, String>);
+pub(crate) struct FacetFilters(BTreeMap<Property, String>);
 
 impl<'de> Deserialize<'de> for FacetFilters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -79,13 +132,11 @@ impl<'de> Visitor<'de> for FacetFiltersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FacetFilters, A::Error> {
         let mut filters = BTreeMap::new();
         while let Some((name, value)) = map.next_entry::<String, String>()? {
-            let facet = FacetField::ALL
-                .into_iter()
-                .find(|facet| facet.as_str() == name);
+            let facet = Property::facets().find(|facet| facet.facet_name() == name);
             let facet =
                 facet.ok_or_else(|| A::Error::custom(format!("unknown parameter `{name}`")))?;
             if filters.insert(facet, value).is_some() {
-                return Err(A::Error::duplicate_field(facet.as_str()));
+                return Err(A::Error::duplicate_field(facet.facet_name()));
             }
         }
         Ok(FacetFilters(filters))
@@ -94,23 +145,23 @@ impl<'de> Visitor<'de> for FacetFiltersVisitor {
 
 impl IntoParams for FacetFilters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        FacetField::ALL
+        Property::facets()
             .map(|facet| {
                 ParameterBuilder::new()
-                    .name(facet.as_str())
+                    .name(facet.facet_name())
                     .parameter_in(ParameterIn::Query)
                     .required(Required::False)
                     .schema(Some(String::schema()))
                     .build()
             })
-            .into()
+            .collect()
     }
 }
 
 /// List documents
 ///
 /// Ordered by `sort`, then path. Parameters named like a property filter the list.
-#[utoipa::path(get, path = "/v1/documents", tag = "documents", params(DocumentsQuery, ListRequest, FacetFilters),
+#[utoipa::path(get, path = "/v1/documents", tag = "documents", params(DocumentsQuery, SortParam, ListRequest, FacetFilters),
     responses((status = 200, body = DocumentList)))]
 pub(crate) async fn documents(
     State(state): State<AppState>,
@@ -134,7 +185,7 @@ pub(crate) async fn documents(
 /// Count documents by their properties
 ///
 /// Accepts the filters of the document list.
-#[utoipa::path(get, path = "/v1/facets", tag = "documents", params(FacetsQuery, ListRequest, FacetFilters),
+#[utoipa::path(get, path = "/v1/facets", tag = "documents", params(FieldsParam, FacetsQuery, ListRequest, FacetFilters),
     responses((status = 200, body = FacetList)))]
 pub(crate) async fn facets(
     State(state): State<AppState>,
@@ -143,13 +194,14 @@ pub(crate) async fn facets(
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let limit = page_limit(query.limit)?;
-    let fields: Option<Vec<FacetField>> = query
+    let fields: Option<Vec<Property>> = query
         .fields
         .split(',')
-        .map(|field| FacetField::from_name(field.trim()))
+        .map(|field| Property::from_facet_name(field.trim()))
         .collect();
     let Some(mut fields) = fields else {
-        let all = FacetField::ALL.map(FacetField::as_str).join(", ");
+        let all: Vec<&str> = Property::facets().map(Property::facet_name).collect();
+        let all = all.join(", ");
         return Err(
             Problem::parameter(400, "fields", format!("fields must be some of {all}")).into(),
         );

@@ -3,14 +3,11 @@
 //! Models mix up numbers and strings, so unambiguous values are converted. Blank values count as missing. An argument that
 //! the schema does not have is an error that lists those it has.
 
-use rmcp::handler::server::tool::schema_for_input;
 use rmcp::model::JsonObject;
-use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 
 /// Schema keyword of an argument that is accepted but not listed.
 pub(crate) const HIDDEN: &str = "x-hidden";
@@ -51,23 +48,6 @@ impl From<OneOrMany> for Names {
             OneOrMany::Many(names) => Self(names),
         }
     }
-}
-
-/// Reads arguments that this server itself sends to a tool.
-pub(crate) fn parse<T>(sent: Value) -> Result<T, ToolError>
-where
-    T: DeserializeOwned + JsonSchema + 'static,
-{
-    let schema = schema_for_input::<T>().map_err(|error| internal(&error))?;
-    let Value::Object(sent) = sent else {
-        return Err(internal(&"arguments are not an object"));
-    };
-    serde_json::from_value(Value::Object(check(&schema, sent)?)).map_err(|error| internal(&error))
-}
-
-fn internal(error: &dyn std::fmt::Display) -> ToolError {
-    tracing::error!(%error, "tool arguments do not match their schema");
-    ToolError::new(ToolErrorKind::Internal, "tool.failed", "the tool failed")
 }
 
 /// The arguments as `schema` describes them.
@@ -218,9 +198,18 @@ fn flag(name: &str, value: &Value) -> Result<Value, ToolError> {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::handler::server::tool::schema_for_input;
+    use schemars::JsonSchema;
+    use serde::de::DeserializeOwned;
     use serde_json::json;
 
     use super::*;
+
+    fn parse<T: DeserializeOwned + JsonSchema + 'static>(sent: Value) -> Result<T, ToolError> {
+        let schema = schema_for_input::<T>().unwrap();
+        let checked = check(&schema, sent.as_object().unwrap().clone())?;
+        Ok(serde_json::from_value(Value::Object(checked)).unwrap())
+    }
 
     #[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
     #[serde(default)]

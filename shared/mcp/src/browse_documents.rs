@@ -66,8 +66,8 @@ enum Sort {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct BrowseDocumentsOutput {
-    pub(crate) total: usize,
-    pub(crate) documents: Vec<DocumentRow>,
+    total: usize,
+    documents: Vec<DocumentRow>,
     folders: Vec<FolderRow>,
     #[schemars(skip)]
     sort: Sort,
@@ -78,18 +78,18 @@ pub(crate) struct BrowseDocumentsOutput {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct DocumentRow {
-    pub(crate) name: String,
+struct DocumentRow {
+    name: String,
     #[schemars(with = "String")]
-    pub(crate) id: DocId,
+    id: DocId,
     description: String,
     status: &'static str,
     #[schemars(skip)]
     created_at: String,
-    pub(crate) page_count: Option<u32>,
+    page_count: Option<u32>,
     #[schemars(skip)]
     tokens: Option<u32>,
-    pub(crate) metadata: Map<String, Value>,
+    metadata: Map<String, Value>,
 }
 
 #[derive(Clone, Serialize, JsonSchema)]
@@ -107,7 +107,7 @@ impl ToolContext {
 Folders include axes: /@company, /@form, /@fiscal_year.",
         output_schema = schema_for_output::<BrowseDocumentsOutput>()
     )]
-    pub(crate) async fn browse_documents(
+    async fn browse_documents(
         &self,
         Parameters(arguments): Parameters<BrowseDocumentsArguments>,
     ) -> ToolOutcome<BrowseDocumentsOutput> {
@@ -230,7 +230,7 @@ fn folder_rows(level: &FolderContents) -> Vec<FolderRow> {
         });
     let axes = level.axes.iter().map(|axis| FolderRow {
         id: axis.locator.clone(),
-        name: format!("by {}", axis.axis.as_str()),
+        name: format!("by {}", axis.axis),
         count: axis.values,
     });
     folders.chain(axes).collect()
@@ -251,7 +251,7 @@ impl DocumentRow {
     }
 
     /// A field of the metadata, or an empty string.
-    pub(crate) fn fact(&self, name: &str) -> &str {
+    fn fact(&self, name: &str) -> &str {
         let value = self.metadata.get(name);
         value.and_then(Value::as_str).unwrap_or_default()
     }

@@ -73,14 +73,6 @@ impl ToolError {
         self
     }
 
-    /// Whether the same call will fail again.
-    pub(crate) fn is_caller_error(&self) -> bool {
-        matches!(
-            self.kind,
-            ToolErrorKind::NotFound | ToolErrorKind::InvalidInput
-        )
-    }
-
     /// The envelope: `{error, errorCode, code, candidates, next_steps}`.
     pub(crate) fn data(&self) -> Value {
         let mut data = Map::new();

@@ -6,15 +6,15 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stemma_archive::ItemInfo;
 use stemma_archive::pageindex_fields::{metadata, name_of};
+use stemma_archive::{ItemInfo, ReadRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::short_path::short_path;
 use stemma_document::PageSpan;
 
-use crate::get_page_content::{NextCall, read_request};
-use crate::text_pages::{ReadRequest, ReadResult};
+use crate::get_page_content::NextCall;
+use crate::text_pages::ReadResult;
 use crate::tool_context::{SCHEME, ToolContext, page_address, part_locator, section_address};
 use crate::tool_result::{
     DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited, first_chars,
@@ -72,7 +72,7 @@ impl ToolContext {
         let all_pages = part
             .is_none()
             .then(|| PageSpan::new(1, u32::MAX).into_iter().collect());
-        let (request, item) = read_request(&listed, &published, part, all_pages)?;
+        let (request, item) = ReadRequest::new(&listed, &published, part, all_pages)?;
         let section = match &request {
             ReadRequest::Section(id, _) => Some(*id),
             ReadRequest::Pages(_) => None,

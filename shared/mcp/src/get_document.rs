@@ -45,10 +45,10 @@ pub(crate) struct GetDocumentOutput {
     /// queued, processing, completed or failed
     status: &'static str,
     created_at: String,
-    pub(crate) page_count: Option<u32>,
+    page_count: Option<u32>,
     folder_id: Option<String>,
     metadata: Map<String, Value>,
-    pub(crate) items: Vec<ItemRow>,
+    items: Vec<ItemRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     quality: Option<Quality>,
@@ -63,13 +63,13 @@ pub(crate) struct GetDocumentOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct ItemRow {
-    pub(crate) item: String,
-    pub(crate) title: String,
-    pub(crate) tokens: u32,
+    item: String,
+    title: String,
+    tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     section_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pages: Option<String>,
+    pages: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     status: Option<Value>,
@@ -99,7 +99,7 @@ impl ToolContext {
         description = "Status, metadata and Item map (pages and tokens of each Item) of a document.",
         output_schema = schema_for_output::<GetDocumentOutput>()
     )]
-    pub(crate) async fn get_document(
+    async fn get_document(
         &self,
         Parameters(arguments): Parameters<GetDocumentArguments>,
     ) -> ToolOutcome<GetDocumentOutput> {

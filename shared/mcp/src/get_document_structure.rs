@@ -19,7 +19,6 @@ use crate::tool_result::{
     ToolOutcome, ToolResult, delimited, first_chars, format_span, token_cost,
 };
 
-const MAX_DEPTH: usize = 64;
 const TITLE_CHARS: usize = 300;
 const SUMMARY_CHARS: usize = 1_200;
 // PARTs and Items.
@@ -35,7 +34,7 @@ pub(crate) struct GetDocumentStructureArguments {
     /// only below this section, or item-7
     node_id: Option<String>,
     /// default all
-    #[schemars(range(min = 1, max = MAX_DEPTH))]
+    #[schemars(range(min = 1))]
     depth: Option<usize>,
     /// summary: what each section says
     detail: Option<Detail>,
@@ -78,7 +77,7 @@ pub(crate) struct GetDocumentStructureOutput {
     sections: Option<usize>,
     /// nodes: title, node_id, start_index, end_index, nodes
     #[schemars(extend("type" = ["array", "string"]))]
-    pub(crate) structure: Structure,
+    structure: Structure,
     #[schemars(skip)]
     total_parts: usize,
     pagination: Pagination,
@@ -87,7 +86,7 @@ pub(crate) struct GetDocumentStructureOutput {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(with = "serde_json::Value")]
-pub(crate) enum Structure {
+enum Structure {
     Nodes(Vec<Node>),
     Outline(String),
     Tables(Vec<TableNode>),
@@ -157,7 +156,7 @@ impl ToolContext {
         description = "Section tree of a document with ids and pages. Call before get_page_content on long documents.",
         output_schema = schema_for_output::<GetDocumentStructureOutput>()
     )]
-    pub(crate) async fn get_document_structure(
+    async fn get_document_structure(
         &self,
         Parameters(arguments): Parameters<GetDocumentStructureArguments>,
     ) -> ToolOutcome<GetDocumentStructureOutput> {
@@ -202,7 +201,7 @@ impl ToolContext {
         };
         let outline = Outline {
             // Agents that page through the parts expect every section, and do not set a depth.
-            rows: outline_rows(&tree.sections, arguments.depth.unwrap_or(MAX_DEPTH)),
+            rows: outline_rows(&tree.sections, arguments.depth.unwrap_or(usize::MAX)),
             detail: arguments.detail.unwrap_or(default_detail),
             sections: tree.sections.len(),
         };
@@ -465,27 +464,17 @@ impl OutlineRow<'_> {
 fn outline_text<'a>(rows: impl IntoIterator<Item = &'a OutlineRow<'a>>, detail: Detail) -> String {
     let mut lines = Vec::new();
     for row in rows {
-        let section = &row.tree_row.section;
-        let indent = "  ".repeat(row.tree_row.depth - 1);
-        let place = match (section.pages, section.lines) {
-            (Some(pages), _) => format!("p {}", format_span(pages)),
-            (None, Some((start, end))) => format!("lines {start}-{end}"),
-            _ => String::new(),
-        };
         let more = if row.hidden > 0 {
             format!(" (+{} below)", row.hidden)
         } else {
             String::new()
         };
-        let title = first_chars(&section.title, TITLE_CHARS);
-        lines.push(format!(
-            "{indent}{} {title}  {place}  {} tok{more}",
-            section.section_id, section.tokens
-        ));
+        lines.push(format!("{}{more}", row.tree_row.outline_line()));
         let summary = row.tree_row.summary.as_deref();
         if let Some(summary) = summary.filter(|_| detail >= Detail::Summary) {
             lines.push(format!(
-                "{indent}     {}",
+                "{}     {}",
+                "  ".repeat(row.tree_row.depth - 1),
                 first_chars(summary, SUMMARY_CHARS)
             ));
         }

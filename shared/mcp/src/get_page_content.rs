@@ -6,18 +6,18 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use stemma_archive::ReadRequest;
 use stemma_archive::documents::PageRecognition;
-use stemma_archive::items::{self, ItemContent, ItemInfo};
+use stemma_archive::items::{ItemContent, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
-use stemma_archive::tree::resolve_section;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, Locator, format_pages, parse_pages};
-use stemma_document::{PageNo, PageSpan, PublishedTree, SectionId};
+use stemma_document::{PageNo, PageSpan, SectionId};
 
 use crate::error::ToolError;
 use crate::get_document::{ItemRow, MAX_PLACES};
 use crate::page_picture::{page_picture, parse_region};
-use crate::text_pages::{ReadRequest, ReadResult};
+use crate::text_pages::ReadResult;
 use crate::tool_context::{DocumentRef, ToolContext};
 use crate::tool_result::{
     DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited,
@@ -49,17 +49,17 @@ pub(crate) struct GetPageContentArguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GetPageContentOutput {
     doc_name: String,
-    pub(crate) total_pages: u32,
+    total_pages: u32,
     #[schemars(skip)]
     requested_pages: String,
-    pub(crate) returned_pages: String,
+    returned_pages: String,
     content: Vec<PageRow>,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     item: Option<ItemRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remaining: Option<String>,
+    remaining: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     next_call: Option<NextCall<NextArguments>>,
@@ -109,7 +109,7 @@ impl ToolContext {
 remaining names what does not fit; next_call gets it.",
         output_schema = schema_for_output::<GetPageContentOutput>()
     )]
-    pub(crate) async fn get_page_content(
+    async fn get_page_content(
         &self,
         Parameters(arguments): Parameters<GetPageContentArguments>,
     ) -> ToolOutcome<GetPageContentOutput> {
@@ -134,7 +134,7 @@ remaining names what does not fit; next_call gets it.",
             ));
         }
         let (listed, published) = context.load_published(&document).await?;
-        let (request, item) = read_request(&listed, &published, part.as_ref(), pages)?;
+        let (request, item) = ReadRequest::new(&listed, &published, part.as_ref(), pages)?;
         let title = |id| Some(published.tree.section(id)?.title.clone());
         let elsewhere: Vec<String> = item
             .iter()
@@ -210,44 +210,6 @@ fn requested_part(
         ToolError::invalid(format!("`{text}` names no part of a document"))
             .with_option("A section_id is like 0007, an item like 1A or II.1A")
     })
-}
-
-/// What to read of a document, and the Item that it is.
-pub(crate) fn read_request(
-    listed: &CatalogDocument,
-    published: &PublishedTree,
-    part: Option<&Fragment>,
-    pages: Option<Vec<PageSpan>>,
-) -> Result<(ReadRequest, Option<ItemInfo>), ToolError> {
-    let tree = &published.tree;
-    let label = &listed.label;
-    match part {
-        None => Ok((ReadRequest::Pages(pages.unwrap_or_default()), None)),
-        Some(Fragment::Pages(spans)) => Ok((
-            ReadRequest::Pages(pages.unwrap_or_else(|| spans.clone())),
-            None,
-        )),
-        // Only the form's page index names this Item: it has pages but no section.
-        Some(Fragment::Item { part, number })
-            if let Some((item, spans)) =
-                items::find_indexed_item(tree, label, part.as_deref(), number) =>
-        {
-            if spans.is_empty() {
-                let message = format!("`{label}` answers Item {number} elsewhere");
-                let content = item.content.into_iter();
-                let elsewhere = content.filter_map(|link| link.to.or(link.outside));
-                return Err(ToolError::invalid(message).with_candidates(elsewhere.collect()));
-            }
-            Ok((ReadRequest::Pages(pages.unwrap_or(spans)), Some(item)))
-        }
-        Some(fragment) => {
-            let id = resolve_section(tree, label, fragment)?;
-            Ok((
-                ReadRequest::Section(id, pages),
-                items::item_at_section(tree, label, id),
-            ))
-        }
-    }
 }
 
 fn page_result(

@@ -50,23 +50,23 @@ pub(crate) struct GrepDocumentArguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GrepDocumentOutput {
     doc_name: String,
-    pub(crate) total: usize,
+    total: usize,
     total_is_exact: bool,
-    pub(crate) matches: Vec<MatchRow>,
+    matches: Vec<MatchRow>,
     truncated: bool,
     next_offset: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct MatchRow {
-    pub(crate) page: Option<u32>,
+struct MatchRow {
+    page: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     line: u32,
-    pub(crate) section_id: String,
-    pub(crate) title: String,
-    pub(crate) text: String,
+    section_id: String,
+    title: String,
+    text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     before: Vec<String>,
@@ -81,7 +81,7 @@ impl ToolContext {
         description = "Lines of a document that match a pattern, with page and section.",
         output_schema = schema_for_output::<GrepDocumentOutput>()
     )]
-    pub(crate) async fn grep_document(
+    async fn grep_document(
         &self,
         Parameters(arguments): Parameters<GrepDocumentArguments>,
     ) -> ToolOutcome<GrepDocumentOutput> {

@@ -8,7 +8,6 @@
 //! [`serve_stdio`] serves one client over the standard streams. Over HTTP, [`McpServer`] serves `/mcp` of the query service
 //! without sessions.
 
-mod agent_tools;
 mod arguments;
 mod ask;
 mod browse_documents;
@@ -54,7 +53,6 @@ use stemma_store::blobs::Blobs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-pub use agent_tools::agent_tools;
 pub use http::{McpService, service};
 pub use preset::Preset;
 pub use server::McpServer;
@@ -124,7 +122,7 @@ where
         &stop,
     );
     let answering = model.map(|_| {
-        let answers = AnswerService::new(env.clone(), blobs, answer, agent_tools);
+        let answers = AnswerService::new(env.clone(), blobs, answer);
         Arc::new(answers.with_vision(vision.clone())) as Arc<dyn AnswererFactory>
     });
     let server = McpServer::for_local_client(env, archive, preset)

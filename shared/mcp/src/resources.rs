@@ -1,12 +1,11 @@
 //! Sections and pages as MCP resources (`stemma://` URIs).
 
 use rmcp::model::{ReadResourceResult, ResourceContents, ResourceTemplate};
-use stemma_archive::PageRegion;
 use stemma_archive::pageindex_fields::name_of;
+use stemma_archive::{PageRegion, ReadRequest};
 use stemma_document::PageNo;
 
 use crate::error::{ToolError, ToolErrorKind};
-use crate::get_page_content::read_request;
 use crate::page_picture::{MIME_TYPE, page_picture};
 use crate::tool_context::{SCHEME, ToolContext};
 use crate::tool_result::delimited;
@@ -60,7 +59,7 @@ pub(crate) async fn read(
         ));
     }
     let (listed, published) = context.load_published(&document).await?;
-    let (request, _) = read_request(&listed, &published, document.fragment.as_ref(), None)?;
+    let (request, _) = ReadRequest::new(&listed, &published, document.fragment.as_ref(), None)?;
     let limit = context.format.limit(Some(usize::MAX));
     let read = context.read(&listed, published, request, limit).await?;
     let source = format!("{} {}s {}", name_of(&listed), read.unit, read.returned);

@@ -5,10 +5,11 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stemma_archive::pageindex_fields::{is_root, name_of};
-use stemma_archive::{SearchFacets, SearchHit, SearchRequest, SearchResponse};
+use stemma_archive::{Facet, SearchFacets, SearchHit, SearchRequest, SearchResponse};
 use stemma_catalog::short_path::short_path;
+use stemma_retrieval::AppliedFilter;
 use stemma_retrieval::search::{MissingTerm, TotalHits};
 
 use crate::arguments::Names;
@@ -49,73 +50,40 @@ pub(crate) struct SearchArguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SearchOutput {
     total: usize,
-    pub(crate) results: Vec<ResultRow>,
-    routed: Vec<RoutedFilter>,
+    results: Vec<ResultRow>,
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    routed: Vec<AppliedFilter>,
     /// what was searched otherwise than the query says
     notes: Vec<String>,
     /// matching documents by property
-    facets: Vec<FacetRow>,
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    facets: Vec<Facet>,
     /// words of the query that no document in scope has; null while documents are not indexed
-    missing_terms: Option<Vec<MissingWord>>,
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    missing_terms: Option<Vec<MissingTerm>>,
     /// share of the query that one of the best results has; null if unknown
     evidence: Option<f64>,
     /// whether the answer is hardly there; null while documents are not indexed
     low_evidence: Option<bool>,
     documents_searched: usize,
     next_cursor: Option<String>,
-    // The hits of `results`, for the answering agent.
-    #[serde(skip)]
-    pub(crate) hits: Vec<SearchHit>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct ResultRow {
+struct ResultRow {
     /// for fetch
-    pub(crate) id: String,
-    pub(crate) title: String,
+    id: String,
+    title: String,
     url: String,
     snippet: String,
-    pub(crate) page: Option<u32>,
+    page: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page_label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<String>,
-    pub(crate) score: f64,
-    pub(crate) why: String,
-}
-
-// A condition found in the query.
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct RoutedFilter {
-    facet: String,
-    value: String,
-    /// misspelled in the query
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    did_you_mean: bool,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct MissingWord {
-    term: String,
-    /// spelled almost alike
-    nearest: Vec<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct FacetRow {
-    field: &'static str,
-    values: Vec<FacetCount>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct FacetCount {
-    value: String,
-    documents: usize,
+    score: f64,
+    why: String,
 }
 
 #[tool_router(router = search_router, vis = "pub(crate)")]
@@ -125,7 +93,7 @@ impl ToolContext {
 in the query narrow it.",
         output_schema = schema_for_output::<SearchOutput>()
     )]
-    pub(crate) async fn search(
+    async fn search(
         &self,
         Parameters(arguments): Parameters<SearchArguments>,
     ) -> ToolOutcome<SearchOutput> {
@@ -163,7 +131,7 @@ impl ToolContext {
         page: &PageRequest,
     ) -> ToolResult<SearchOutput> {
         let rows = response.hits.iter().map(|hit| self.result_row(hit));
-        let facets = facet_rows(&response.facets);
+        let facets = narrowing_facets(response.facets);
         let facets_cost: usize = facets.iter().map(token_cost).sum();
         let room = self.format.limit(None).saturating_sub(facets_cost);
         let results = take_fitting(rows, room);
@@ -217,29 +185,19 @@ impl ToolContext {
             .as_ref()
             .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
         let text = delimited("search results", &listing(&results, &facets));
-        let mut hits = response.hits;
-        hits.truncate(results.len());
-        let links: Vec<_> = hits.iter().take(MAX_LINKS).map(hit_link).collect();
+        let shown = response.hits.iter().take(results.len());
+        let links: Vec<_> = shown.take(MAX_LINKS).map(hit_link).collect();
         let data = SearchOutput {
             total,
             results,
-            routed: response
-                .routed
-                .into_iter()
-                .map(|filter| RoutedFilter {
-                    facet: filter.facet,
-                    value: filter.value,
-                    did_you_mean: filter.did_you_mean,
-                })
-                .collect(),
+            routed: response.routed,
             notes,
-            missing_terms: response.missing_terms.map(missing_words),
+            missing_terms: response.missing_terms,
             evidence: response.evidence,
             low_evidence: response.low_evidence,
             facets,
             documents_searched,
             next_cursor,
-            hits,
         };
         ToolResult::new(data, summary)
             .with_text(text)
@@ -258,9 +216,7 @@ impl ToolContext {
             title: format!("{name} › {}", short_path(&hit.path)),
             url: section_address(hit.doc_id, hit.section_id),
             snippet: hit.excerpt.text.clone(),
-            page: best
-                .map(|page| page.page)
-                .or(hit.pages.map(|(start, _)| start)),
+            page: hit.first_page(),
             page_label: best.and_then(|page| page.label.clone()),
             pages: hit.pages.map(format_span),
             score: hit.score,
@@ -269,37 +225,20 @@ impl ToolContext {
     }
 }
 
-fn missing_words(terms: Vec<MissingTerm>) -> Vec<MissingWord> {
-    let words = terms.into_iter().map(|missing| MissingWord {
-        term: missing.term,
-        nearest: missing.nearest,
-    });
-    words.collect()
-}
-
-fn facet_rows(facets: &SearchFacets) -> Vec<FacetRow> {
+// Those by which the matching documents differ.
+fn narrowing_facets(facets: SearchFacets) -> Vec<Facet> {
     if facets.total.at_least() < 2 {
         return Vec::new();
     }
-    let facets = facets.facets.iter();
-    facets
-        .filter(|facet| facet.distinct > 1)
-        .map(|facet| FacetRow {
-            field: facet.field,
-            values: facet
-                .values
-                .iter()
-                .take(FACET_VALUES)
-                .map(|value| FacetCount {
-                    value: value.value.clone(),
-                    documents: value.documents,
-                })
-                .collect(),
-        })
-        .collect()
+    let mut narrowing = facets.facets;
+    narrowing.retain(|facet| facet.distinct > 1);
+    for facet in &mut narrowing {
+        facet.values.truncate(FACET_VALUES);
+    }
+    narrowing
 }
 
-fn listing(results: &[ResultRow], facets: &[FacetRow]) -> String {
+fn listing(results: &[ResultRow], facets: &[Facet]) -> String {
     let mut lines = Vec::new();
     for row in results {
         let page = row

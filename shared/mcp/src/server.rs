@@ -153,15 +153,16 @@ impl McpServer {
         let archive = load_archive(&self.env, &self.collections, collection).await?;
         let token = context.meta.get_progress_token();
         Ok(ToolContext {
+            env: self.env.clone(),
+            archive,
             preset,
             format,
-            collections: Some(Arc::clone(&self.collections)),
+            collections: Arc::clone(&self.collections),
             answerers: self.answerers.clone(),
             page_images: self.page_images.clone(),
             vision: self.vision.clone(),
             permit: request_permit(parts).cloned(),
             progress: token.map(|token| (context.peer.clone(), token)),
-            ..ToolContext::new(self.env.clone(), archive)
         })
     }
 

@@ -9,11 +9,11 @@ use stemma_archive::archive::{no_text, spawn_cancellable};
 use stemma_archive::documents::{PageRecognition, printed_label};
 use stemma_archive::grep::page_label;
 use stemma_archive::pageindex_fields::name_of;
+use stemma_archive::{ReadRequest, RequestedPages};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::format_pages;
 use stemma_document::{
-    DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree,
-    SourceBody, text,
+    DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionTree, SourceBody, text,
 };
 use stemma_extract::EncodedSource;
 use stemma_store::work::{self, Cancellation};
@@ -28,14 +28,6 @@ const MAX_LINKS: usize = 3;
 const PASSAGE_OVERHEAD_TOKENS: usize = 24;
 // Words in doubt that a page lists. A page with more is bad as a whole, which its confidence says.
 const MAX_DOUBTFUL: usize = 20;
-
-#[derive(Debug, Clone)]
-pub(crate) enum ReadRequest {
-    /// Pages, or lines in a document without pages.
-    Pages(Vec<PageSpan>),
-    /// A section with its subsections, optionally limited to some pages.
-    Section(SectionId, Option<Vec<PageSpan>>),
-}
 
 /// Text of one page, or of one section in a document without pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,14 +124,18 @@ impl ToolContext {
         request: ReadRequest,
         limit: usize,
     ) -> Result<ReadResult, ToolError> {
-        let (total, unit) = match published.tree.extent {
-            Extent::Pages(pages) => (pages, "page"),
-            Extent::Lines(lines) => (lines, "line"),
-        };
-        let (spans, out_of_range) = spans(&published.tree, &request, total)?;
-        if spans.is_empty() {
-            return Err(out_of_bounds(listed, total, unit, out_of_range));
+        let requested = request.pages(&published.tree)?;
+        if requested.inside.is_empty() {
+            let RequestedPages { total, unit, .. } = requested;
+            return Err(ToolError::from(requested.none_exists(name_of(listed)))
+                .with_option(format!("Ask for {unit}s between 1 and {total}")));
         }
+        let RequestedPages {
+            inside: spans,
+            outside: out_of_range,
+            total,
+            unit,
+        } = requested;
         let Some(packed) = self.archive.load_source(&published).await? else {
             return Err(no_text(listed).into());
         };
@@ -158,8 +154,8 @@ impl ToolContext {
             .map_or(0, |last| last.last_line.unwrap_or(last.page));
         // Empty pages count as read.
         let last = if passages.is_empty() { total } else { last };
-        let returned = clipped(&spans, 1, last);
-        let remaining = clipped(&spans, last + 1, u32::MAX);
+        let returned = PageSpan::clipped(&spans, 1, last);
+        let remaining = PageSpan::clipped(&spans, last + 1, u32::MAX);
         Ok(ReadResult {
             passages,
             requested: format_pages(&spans),
@@ -170,85 +166,6 @@ impl ToolContext {
             unit,
         })
     }
-}
-
-fn out_of_bounds(
-    listed: &CatalogDocument,
-    total: u32,
-    unit: &str,
-    requested: Option<String>,
-) -> ToolError {
-    let name = name_of(listed);
-    let requested = requested.unwrap_or_default();
-    ToolError::invalid(format!(
-        "`{name}` has {unit}s 1-{total}; {requested} is not among them"
-    ))
-    .with_option(format!("Ask for {unit}s between 1 and {total}"))
-}
-
-// Sorted and merged requested spans that exist, and those that do not.
-fn spans(
-    tree: &SectionTree,
-    request: &ReadRequest,
-    total: u32,
-) -> Result<(Vec<PageSpan>, Option<String>), ToolError> {
-    let (section, requested) = match request {
-        ReadRequest::Pages(requested) => (None, Some(requested)),
-        ReadRequest::Section(id, requested) => (Some(*id), requested.as_ref()),
-    };
-    let whole = match section {
-        None => (1, total),
-        Some(id) => tree
-            .section(id)
-            .map(bounds)
-            .ok_or_else(|| ToolError::invalid(format!("there is no section {id}")))?,
-    };
-    let Some(requested) = requested else {
-        return Ok((PageSpan::new(whole.0, whole.1).into_iter().collect(), None));
-    };
-    let requested = merged(requested);
-    let inside = clipped(&requested, whole.0, whole.1);
-    let beyond = clipped(&requested, total.saturating_add(1), u32::MAX);
-    let out = if inside.is_empty() { requested } else { beyond };
-    Ok((inside, (!out.is_empty()).then(|| format_pages(&out))))
-}
-
-// Pages or lines, 1-based and inclusive.
-fn bounds(section: &Section) -> (u32, u32) {
-    match section.span {
-        stemma_document::SectionSpan::Pages { pages, .. } => {
-            (pages.start().get(), pages.end().get())
-        }
-        stemma_document::SectionSpan::Lines { start, end } => (start, end.max(start)),
-    }
-}
-
-fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
-    let mut sorted: Vec<(u32, u32)> = spans
-        .iter()
-        .map(|span| (span.start().get(), span.end().get()))
-        .collect();
-    sorted.sort_unstable();
-    let mut merged: Vec<(u32, u32)> = Vec::new();
-    for (start, end) in sorted {
-        match merged.last_mut() {
-            Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
-        .into_iter()
-        .filter_map(|(start, end)| PageSpan::new(start, end))
-        .collect()
-}
-
-fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
-    spans
-        .iter()
-        .filter_map(|span: &PageSpan| {
-            PageSpan::new(span.start().get().max(from), span.end().get().min(to))
-        })
-        .collect()
 }
 
 // Collects passages up to the limit. The first one is always included, so that every read makes progress.
@@ -450,21 +367,6 @@ fn includes(spans: &[PageSpan], line: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn span(text: &str) -> Vec<PageSpan> {
-        stemma_catalog::locator::parse_pages(text).unwrap()
-    }
-
-    #[test]
-    fn spans_are_merged_and_clipped() {
-        assert_eq!(format_pages(&merged(&span("9,1-3,2-5,6"))), "1-6,9");
-        assert_eq!(format_pages(&clipped(&span("1-6,9-20"), 4, 10)), "4-6,9-10");
-        assert!(clipped(&span("1-6"), 7, u32::MAX).is_empty());
-        assert_eq!(
-            format_pages(&merged(&span("1-4294967295,5"))),
-            "1-4294967295"
-        );
-    }
 
     #[test]
     fn overflow_is_left_and_a_single_page_is_truncated() {

@@ -15,7 +15,6 @@ use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::locator::{Fragment, Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
 use stemma_gateway::admission::{ConcurrencyPermit, RequestPermit};
-use stemma_retrieval::search::ItemRef;
 use stemma_store::Env;
 
 use crate::error::{ToolError, ToolErrorKind};
@@ -36,16 +35,14 @@ pub(crate) struct ToolContext {
     pub(crate) archive: Arc<Archive>,
     pub(crate) preset: Preset,
     pub(crate) format: ResultFormat,
-    // Source of newer archives. `None` for agent calls: they read the snapshot of their question.
-    pub(crate) collections: Option<Arc<Collections>>,
+    // Source of newer archives.
+    pub(crate) collections: Arc<Collections>,
     // `None` without a model.
     pub(crate) answerers: Option<Arc<dyn AnswererFactory>>,
     // `None` where no pages are drawn.
     pub(crate) page_images: Option<Arc<PageImages>>,
     // `None` where no model sees pages.
     pub(crate) vision: Option<Arc<Vision>>,
-    // The Item that searches are limited to.
-    pub(crate) item: Option<ItemRef>,
     // `None` over stdio, which has full access.
     pub(crate) permit: Option<RequestPermit>,
     // Set if the client sent a progress token.
@@ -58,23 +55,6 @@ pub(crate) struct DocumentRef {
 }
 
 impl ToolContext {
-    /// A context with full read access to one snapshot.
-    pub(crate) fn new(env: Env, archive: Arc<Archive>) -> Self {
-        Self {
-            env,
-            archive,
-            preset: Preset::All,
-            format: ResultFormat::Both,
-            collections: None,
-            answerers: None,
-            page_images: None,
-            vision: None,
-            item: None,
-            permit: None,
-            progress: None,
-        }
-    }
-
     // Call before any model call. The generation holds the permit, even after the call times out.
     pub(crate) async fn acquire_model_permit(
         &self,
@@ -198,9 +178,9 @@ impl ToolContext {
     ) -> Result<(DocumentRef, ToolContext), ToolError> {
         let document = self.resolve_document(name, folder)?;
         let mut context = self.clone();
-        let Some(collections) = self.collections.as_ref().filter(|_| wait) else {
+        if !wait {
             return Ok((document, context));
-        };
+        }
         let looks = DOCUMENT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
         for look in 0..looks {
             let state = context.listed(&document)?.state;
@@ -211,7 +191,7 @@ impl ToolContext {
                 .await;
             self.env.sleep(POLL_INTERVAL).await;
             context.archive =
-                load_archive(&self.env, collections, &self.archive.collection).await?;
+                load_archive(&self.env, &self.collections, &self.archive.collection).await?;
         }
         Ok((document, context))
     }
@@ -222,10 +202,6 @@ impl ToolContext {
         request: SearchRequest,
     ) -> Result<SearchResponse, ToolError> {
         let request = SearchRequest {
-            item: self.item.as_ref().map(|item| match &item.part {
-                Some(part) => format!("{part}.{}", item.number),
-                None => item.number.clone(),
-            }),
             free_only: self.permit.as_ref().is_some_and(|permit| !permit.may_ask()),
             ..request
         };

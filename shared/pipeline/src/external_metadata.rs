@@ -4,57 +4,10 @@
 //! They belong to a submission, not to the bytes, so no stage before publication reads them. The same text in
 //! two places shares one tree, and a changed sidecar repeats the publication only.
 
-use stemma_document::{DocumentVersion, Fact, FactSource, FilingFacts, Ticker};
+use stemma_document::{DocumentVersion, Fact, FactDefinition, FactSource, FilingFacts};
 
 use crate::filing_facts;
 use crate::sources::{file_path, parse_object_uri};
-
-/// Names of the facts that a sidecar may hold.
-pub const FACT_NAMES: [&str; 12] = [
-    "company",
-    "form",
-    "fiscal_year",
-    "fiscal_period",
-    "period_end",
-    "filed",
-    "file_number",
-    "irs_number",
-    "state",
-    "ticker",
-    "cik",
-    "accession",
-];
-
-/// The canonical form of a fact's value; `None` if the value is not valid for that fact.
-pub fn canonicalize(name: &str, value: &str) -> Option<String> {
-    let value = value.trim();
-    let is_valid = match name {
-        "cik" => return FilingFacts::parse_cik(value),
-        "accession" => return FilingFacts::parse_accession(value),
-        "fiscal_year" => value.len() == 4 && value.bytes().all(|b| b.is_ascii_digit()),
-        "fiscal_period" => matches!(value, "FY" | "Q1" | "Q2" | "Q3" | "Q4"),
-        "period_end" | "filed" => is_date(value),
-        _ => !value.is_empty() && value.len() <= 200 && !value.chars().any(char::is_control),
-    };
-    is_valid.then(|| value.to_owned())
-}
-
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let digits = parts
-        .iter()
-        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let number = |at: usize| {
-        parts
-            .get(at)
-            .and_then(|part| part.parse::<u32>().ok())
-            .unwrap_or(0)
-    };
-    digits
-        && parts.iter().map(|part| part.len()).eq([4, 2, 2])
-        && (1..=12).contains(&number(1))
-        && (1..=31).contains(&number(2))
-}
 
 /// Adds the facts of path, index files and sidecar to those of the text. A sidecar overrides everything, because the owner
 /// of the archive wrote it. A path counts less than the header of a submission.
@@ -68,29 +21,10 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     }
     filing_facts::apply(facts, &version.filing_facts);
     for (name, value) in &version.sidecar_facts {
-        let Some(value) = canonicalize(name, value) else {
-            continue;
-        };
-        let fact = Fact::from_source(value, FactSource::Sidecar);
-        match name.as_str() {
-            "company" => facts.issuer = Some(fact),
-            "form" => facts.form = Some(fact),
-            "fiscal_year" => facts.fiscal_year = Some(fact),
-            "fiscal_period" => facts.fiscal_period = Some(fact),
-            "period_end" => facts.period_end = Some(fact),
-            "filed" => facts.filed = Some(fact),
-            "file_number" => facts.file_number = Some(fact),
-            "irs_number" => facts.irs_number = Some(fact),
-            "state" => facts.state = Some(fact),
-            "ticker" => {
-                facts.tickers = vec![Ticker {
-                    symbol: fact,
-                    exchange: None,
-                }];
-            }
-            "cik" => facts.cik = Some(fact),
-            "accession" => facts.accession = Some(fact),
-            _ => {}
+        if let Some(definition) = FactDefinition::from_sidecar_name(name)
+            && let Some(value) = definition.canonical(value)
+        {
+            definition.set(facts, Fact::from_source(value, FactSource::Sidecar));
         }
     }
 }
@@ -168,26 +102,6 @@ mod tests {
             let (cik, accession) = path_facts(uri);
             let facts = [cik.unwrap_or_default(), accession.unwrap_or_default()].join(" ");
             assert_eq!(facts, expected, "{uri}");
-        }
-    }
-
-    #[test]
-    fn values_are_canonicalized() {
-        assert_eq!(
-            canonicalize("cik", " 0000320193 ").as_deref(),
-            Some("320193")
-        );
-        assert_eq!(
-            canonicalize("filed", "2022-10-28").as_deref(),
-            Some("2022-10-28")
-        );
-        for (name, value) in [
-            ("filed", "10/28/2022"),
-            ("fiscal_year", "FY22"),
-            ("cik", "AAPL"),
-            ("form", ""),
-        ] {
-            assert_eq!(canonicalize(name, value), None, "{name} {value}");
         }
     }
 }

@@ -11,7 +11,7 @@
 
 mod changes;
 pub mod corrections;
-pub mod external_metadata;
+mod external_metadata;
 pub mod filing_facts;
 mod filing_flow;
 pub mod filing_folders;

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use stemma_catalog::facets::{FacetField, normalize_value};
 
 use crate::aliases::{MAX_WORDS, name_words};
+use stemma_catalog::property::Property;
 
 // Larger files are a mistake.
 const MAX_BYTES: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl AliasFile {
 }
 
 fn normalized(name: &str) -> String {
-    name_words(&normalize_value(FacetField::Company, name)).join(" ")
+    name_words(&Property::Company.canonical(name)).join(" ")
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Names by which an issuer may be mentioned, derived from its documents: the name without legal form, joined, its first
 //! words, initials, syllable blends, leading capitals, trading symbols, and names that the text states.
 
+use stemma_catalog::property::Property;
 use stemma_document::{CatalogEntry, FilingFacts, SourceBody};
 
 use crate::stated_names::{self, StatedNames};
 
-use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_reading::vocabulary::SMALL_WORDS;
 
 /// How reliably an alias identifies the issuer.
@@ -115,7 +115,7 @@ pub fn aliases(entry: &CatalogEntry, body: Option<&SourceBody>) -> Vec<Alias> {
 }
 
 fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String)) {
-    let normalized = normalize_value(FacetField::Company, issuer);
+    let normalized = Property::Company.canonical(issuer);
     let words = name_words(&normalized);
     let Some(first) = words.first() else { return };
     add(AliasStrength::Name, words.join(" "));
@@ -180,7 +180,7 @@ fn initials(normalized: &str) -> Vec<String> {
 // `jpm` and `jpmc` of `JPMorgan Chase`: the leading capitals of a mixed-case word, the last of which starts the next part
 // of it, and all capitals.
 fn capitals(name: &str) -> Vec<String> {
-    let normalized = normalize_value(FacetField::Company, name);
+    let normalized = Property::Company.canonical(name);
     let count = normalized.split(' ').count();
     let words: Vec<&str> = name.split_whitespace().take(count).collect();
     let is_mixed = |word: &&str| {
@@ -223,7 +223,7 @@ fn word_start(word: &str, letters: usize) -> Option<String> {
 
 fn add_stated_names(stated: &StatedNames, add: &mut impl FnMut(AliasStrength, String)) {
     for former in &stated.former {
-        let words = name_words(&normalize_value(FacetField::Company, former));
+        let words = name_words(&Property::Company.canonical(former));
         add(AliasStrength::Name, words.join(" "));
     }
     for short in &stated.short {
@@ -329,7 +329,7 @@ mod tests {
             ("Proctor and Gavel Company", "Proctor & Gavel Co."),
             ("The Acme Works, Inc.", "Acme Works"),
         ] {
-            let mention = name_words(&normalize_value(FacetField::Company, mention)).join(" ");
+            let mention = name_words(&Property::Company.canonical(mention)).join(" ");
             assert!(
                 names(issuer).contains(&(AliasStrength::Name, mention)),
                 "{issuer}"

@@ -367,6 +367,12 @@ pub struct SearchHitPage {
 }
 
 impl SearchHit {
+    /// Its best page, or the first of its section; `None` without pages.
+    pub fn first_page(&self) -> Option<u32> {
+        let best = self.best_pages.first().map(|page| page.page);
+        best.or(self.pages.map(|(start, _)| start))
+    }
+
     /// A section without rank, locator and match. Callers with a catalog add rank and locators.
     pub fn new(
         doc_id: DocId,

@@ -1,10 +1,10 @@
 //! Names that a document states for its issuer: short forms in quotes (`Acme Works, Inc. ("Acme")`), former names, and
 //! trading symbols in the text.
 
+use stemma_catalog::property::Property;
 use stemma_document::SourceBody;
 
 use crate::aliases::name_words;
-use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::vocabulary::GENERIC_NAMES;
 
@@ -35,7 +35,7 @@ pub struct StatedNames {
 
 /// Reads the names that a text states for `issuer`.
 pub fn read(issuer: &str, body: &SourceBody) -> StatedNames {
-    let words = name_words(&normalize_value(FacetField::Company, issuer));
+    let words = name_words(&Property::Company.canonical(issuer));
     let Some(first) = words.first() else {
         return StatedNames::default();
     };

@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 use stemma_archive::{ApiError, Archive, DocumentInfo, DocumentList, Facet, ListRequest};
 use stemma_catalog::catalog::DocumentSet;
-use stemma_catalog::document_order::{DocumentOrder, OrderField};
-use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_catalog::document_order::DocumentOrder;
+use stemma_catalog::property::Property;
 use stemma_document::time_format::{format_date, format_rfc3339};
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
@@ -22,12 +22,12 @@ const DOCUMENTS: usize = 50;
 const DAY_MS: u64 = 86_400_000;
 // Further values are found by the words of the list.
 const FACET_VALUES: usize = 8;
-const FACETS: [(FacetField, &str); 5] = [
-    (FacetField::Company, "Company"),
-    (FacetField::Form, "Form"),
-    (FacetField::FiscalYear, "Fiscal year"),
-    (FacetField::Status, "Status"),
-    (FacetField::Quality, "Doubt"),
+const FACETS: [(Property, &str); 5] = [
+    (Property::Company, "Company"),
+    (Property::Form, "Form"),
+    (Property::FiscalYear, "Fiscal year"),
+    (Property::Status, "Status"),
+    (Property::Quality, "Doubt"),
 ];
 // Rows and columns that a reader takes in at once.
 const MATRIX_COMPANIES: usize = 12;
@@ -80,7 +80,7 @@ pub(crate) async fn archive(
 
 // Which documents are listed. The names are those of `GET /v1/documents`.
 struct Filters {
-    facets: BTreeMap<FacetField, String>,
+    facets: BTreeMap<Property, String>,
     words: Option<String>,
     condition: Option<String>,
     scope: Option<String>,
@@ -92,14 +92,14 @@ struct Filters {
 impl Filters {
     fn from_context(context: &PageContext) -> Result<Self, Problem> {
         let param = |name| context.param(name).map(str::to_owned);
-        let facets = FacetField::ALL.into_iter();
+        let facets = Property::facets();
         let order = param("sort").map_or(Ok(DocumentOrder::default()), |sort| {
             let order = sort.parse::<DocumentOrder>();
             order.map_err(|error| Problem::parameter(400, "sort", error.to_string()))
         })?;
         Ok(Self {
             facets: facets
-                .filter_map(|field| Some((field, param(field.as_str())?)))
+                .filter_map(|field| Some((field, param(field.facet_name())?)))
                 .collect(),
             words: param("q"),
             condition: param("where"),
@@ -125,10 +125,10 @@ impl Filters {
     }
 
     // The value of a facet that the list is narrowed to, in the form in which values are compared.
-    fn chosen(&self, facet: &str) -> Option<(FacetField, String)> {
-        let field = FacetField::from_name(facet)?;
+    fn chosen(&self, facet: &str) -> Option<(Property, String)> {
+        let field = Property::from_facet_name(facet)?;
         let value = self.facets.get(&field)?;
-        Some((field, normalize_value(field, value)))
+        Some((field, field.canonical(value)))
     }
 
     fn sort(&self) -> Option<(&'static str, &str)> {
@@ -146,7 +146,7 @@ impl Filters {
             .filter_map(|(name, value)| Some((name, value.as_deref()?)));
         let facets = self.facets.iter();
         facets
-            .map(|(field, value)| (field.as_str(), value.as_str()))
+            .map(|(field, value)| (field.facet_name(), value.as_str()))
             .chain(texts)
             .collect()
     }
@@ -196,7 +196,7 @@ impl Filters {
 }
 
 fn label(name: &str) -> &str {
-    let facet = FACETS.iter().find(|(field, _)| field.as_str() == name);
+    let facet = FACETS.iter().find(|(field, _)| field.facet_name() == name);
     match (facet, name) {
         (Some((_, label)), _) => label,
         (None, "q") => "Words",
@@ -234,7 +234,7 @@ fn facet_lists(context: &PageContext, filters: &Filters, facets: &[Facet]) -> Ma
                 h2 { (label(facet.field)) }
                 ul {
                     @for value in &facet.values {
-                        @let is_chosen = chosen.as_ref().is_some_and(|(field, chosen)| normalize_value(*field, &value.value) == *chosen);
+                        @let is_chosen = chosen.as_ref().is_some_and(|(field, chosen)| field.canonical(&value.value) == *chosen);
                         @let to = if is_chosen { "" } else { value.value.as_str() };
                         li {
                             a href=(filters.url(context, &[(facet.field, to)])) aria-current=[is_chosen.then_some("true")] {
@@ -283,14 +283,14 @@ struct Column {
     name: &'static str,
     is_number: bool,
     // By which the column is sorted, and whether it descends at first: the newest and the largest are looked for most.
-    order: Option<(OrderField, bool)>,
+    order: Option<(Property, bool)>,
 }
 
 const COLUMNS: [Column; 10] = {
     const fn column(
         name: &'static str,
         is_number: bool,
-        order: Option<(OrderField, bool)>,
+        order: Option<(Property, bool)>,
     ) -> Column {
         Column {
             name,
@@ -299,16 +299,16 @@ const COLUMNS: [Column; 10] = {
         }
     }
     [
-        column("Document", false, Some((OrderField::Path, false))),
-        column("Company", false, Some((OrderField::Company, false))),
-        column("Form", false, Some((OrderField::Form, false))),
-        column("Year", false, Some((OrderField::FiscalYear, true))),
-        column("Pages", true, Some((OrderField::Pages, true))),
+        column("Document", false, Some((Property::Path, false))),
+        column("Company", false, Some((Property::Company, false))),
+        column("Form", false, Some((Property::Form, false))),
+        column("Year", false, Some((Property::FiscalYear, true))),
+        column("Pages", true, Some((Property::Pages, true))),
         column("Sections", true, None),
         column("Tokens", true, None),
-        column("Status", false, Some((OrderField::Status, false))),
-        column("Doubt", true, Some((OrderField::Doubt, true))),
-        column("Published", false, Some((OrderField::Published, true))),
+        column("Status", false, Some((Property::Status, false))),
+        column("Doubt", true, Some((Property::Doubt, true))),
+        column("Published", false, Some((Property::Published, true))),
     ]
 };
 
@@ -407,12 +407,12 @@ impl Matrix {
     ) -> Result<Self, ApiError> {
         let companies = facets
             .iter()
-            .filter(|facet| facet.field == FacetField::Company.as_str())
+            .filter(|facet| facet.field == Property::Company.facet_name())
             .flat_map(|facet| &facet.values);
         let companies = companies.take(MATRIX_COMPANIES);
         let companies: Vec<&str> = companies.map(|company| company.value.as_str()).collect();
-        let rows = (FacetField::Company, companies.as_slice());
-        let counted = archive.cross_count(selected, rows, FacetField::FiscalYear)?;
+        let rows = (Property::Company, companies.as_slice());
+        let counted = archive.cross_count(selected, rows, Property::FiscalYear)?;
         let counts = counted.into_iter().map(|years| {
             let years = years.into_iter();
             years.map(|year| (year.value, year.documents)).collect()

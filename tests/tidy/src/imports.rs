@@ -161,7 +161,6 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-extract",
             "stemma-gateway",
             "stemma-llm",
-            "stemma-reading",
             "stemma-retrieval",
             "stemma-store",
         ],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stemma_answers::{
-    Answer, AnswerEvent, AnswerMode, AnswerOutcome, AskRequest, QuoteMatch, StepKind,
+    Answer, AnswerEvent, AnswerMode, AnswerOutcome, AskRequest, QuoteMatch, StepKind, ToolSet,
 };
 use stemma_document::Collection;
 use stemma_store::Env;
@@ -13,7 +13,8 @@ use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 
 use stemma_archive::{
-    AnswerService, AnswerSettings, AnswererFactory, Archive, CollectionCache, IndexSettings,
+    AgentTools, AnswerService, AnswerSettings, AnswererFactory, Archive, CollectionCache,
+    IndexSettings,
 };
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
@@ -65,12 +66,7 @@ impl AnswerFixture {
         Self {
             provider,
             archive,
-            service: AnswerService::new(
-                env,
-                blobs,
-                AnswerSettings::default(),
-                stemma_mcp::agent_tools,
-            ),
+            service: AnswerService::new(env, blobs, AnswerSettings::default()),
             _cache: cache,
         }
     }
@@ -318,12 +314,7 @@ async fn answers_time_out() {
         seconds: 1,
         ..AnswerSettings::default()
     };
-    let service = AnswerService::new(
-        Env::system(),
-        store::store().await,
-        settings,
-        stemma_mcp::agent_tools,
-    );
+    let service = AnswerService::new(Env::system(), store::store().await, settings);
     let mut events: Vec<AnswerEvent> = Vec::new();
     let late = service
         .answerer(&fixture.archive)
@@ -343,7 +334,7 @@ async fn answers_time_out() {
 async fn grep_of_an_agent_lists_pages_by_words_of_its_query() {
     let fixture = AnswerFixture::new(Behavior::default()).await;
     let archive = Arc::clone(&fixture.archive);
-    let tools = stemma_mcp::agent_tools(Env::system(), archive, None);
+    let tools = AgentTools::new(archive, None);
     let call = stemma_answers::ToolCall {
         tool: "grep_document".into(),
         document: "ACME_2022".into(),
@@ -371,7 +362,7 @@ async fn agents_cannot_leave_their_scope() {
             .restricted(&inside.within, &inside.filter)
             .unwrap(),
     );
-    let tools = stemma_mcp::agent_tools(Env::system(), archive, None);
+    let tools = AgentTools::new(archive, None);
     use stemma_answers::ToolCall;
     let call = |tool: &str, document: &str, more: &str| ToolCall {
         tool: tool.into(),
@@ -448,7 +439,7 @@ async fn agents_cannot_leave_their_scope() {
             .is_rejected
     );
     let item = Some("1A".parse().unwrap());
-    let tools = stemma_mcp::agent_tools(Env::system(), Arc::clone(&fixture.archive), item);
+    let tools = AgentTools::new(Arc::clone(&fixture.archive), item);
     assert!(
         tools
             .call(&call("get_page_content", "ACME_2022", "2"))

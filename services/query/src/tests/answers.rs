@@ -66,7 +66,6 @@ async fn chat_text_marks_unverified_and_search_only_answers() {
         Env::system(),
         store,
         stemma_archive::AnswerSettings::default(),
-        stemma_mcp::agent_tools,
     ));
     let server = start_with(ServerDeps {
         answerers: Some(service),

@@ -93,12 +93,7 @@ async fn serve(model: AnswerModel, blobs: &Arc<dyn Blobs>) -> TestServer {
         settings: LlmClientSettings::default(),
     };
     let vision = Vision::new(env.clone(), seeing, images);
-    let answers = AnswerService::new(
-        env,
-        Arc::clone(blobs),
-        AnswerSettings::default(),
-        stemma_mcp::agent_tools,
-    );
+    let answers = AnswerService::new(env, Arc::clone(blobs), AnswerSettings::default());
     let deps = ServerDeps {
         answerers: Some(Arc::new(answers.with_vision(Some(Arc::clone(&vision))))),
         vision: Some(vision),

@@ -100,7 +100,6 @@ pub(super) async fn start_with_model_and(
         Env::system(),
         store,
         stemma_archive::AnswerSettings::default(),
-        stemma_mcp::agent_tools,
     );
     let settings = ServerSettings {
         model: Some(model),

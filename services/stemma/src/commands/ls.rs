@@ -3,6 +3,7 @@
 use serde_json::Value;
 use stemma_archive::{DocumentInfo, FolderListing, ListRequest};
 use stemma_catalog::document_order::DocumentOrder;
+use stemma_catalog::property::Property;
 
 use crate::commands::format::state_word;
 use crate::commands::open::{note_unmet, open};
@@ -37,15 +38,23 @@ pub struct LsArgs {
     /// Only documents that match, from all subfolders; text or JSON.
     #[arg(long = "where", value_name = "FILTER")]
     conditions: Option<String>,
-    /// Order of the documents: path, company, form, fiscal_year, pages, doubt, status or published; behind `-` descending.
     #[arg(
         long,
+        help = sort_help(),
         value_name = "PROPERTY",
         default_value = "path",
         allow_hyphen_values = true,
         hide_default_value = true
     )]
     sort: DocumentOrder,
+}
+
+fn sort_help() -> String {
+    let names: Vec<&str> = Property::orders().map(Property::name).collect();
+    format!(
+        "Order of the documents: {}; behind `-` descending",
+        names.join(", ")
+    )
 }
 
 pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> {

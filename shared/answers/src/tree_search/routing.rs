@@ -19,8 +19,8 @@ use super::search_tree::{one_line, truncate};
 use super::searcher::TreeSearchSources;
 use crate::document_scope::documents_in_scope;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
-use stemma_catalog::facets::FacetField;
-use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_catalog::filter::{Condition, Filter, FilterOp};
+use stemma_catalog::property::Property;
 use stemma_retrieval::search::{DocumentScope, Query, SearchError, SearchResults};
 
 // Documents that are described in one call: with 6 the right one is missed in 4.5 % of questions, with 24 it is found as with 12
@@ -32,11 +32,11 @@ const MAX_ROUNDS: usize = 2;
 const ROUTING_HITS: usize = 8 * MAX_ROUNDS * DESCRIBED;
 const ABOUT_CHARS: usize = 300;
 const MAX_VALUES_SHOWN: usize = 40;
-const FIELDS: [(FilterField, FacetField); 4] = [
-    (FilterField::Company, FacetField::Company),
-    (FilterField::Form, FacetField::Form),
-    (FilterField::FiscalYear, FacetField::FiscalYear),
-    (FilterField::FiscalPeriod, FacetField::FiscalPeriod),
+const FIELDS: [Property; 4] = [
+    Property::Company,
+    Property::Form,
+    Property::FiscalYear,
+    Property::FiscalPeriod,
 ];
 const MIN_SCORE: f32 = 0.3;
 // How documents were chosen, for the trace.
@@ -178,7 +178,7 @@ fn documents_of_years(years: &[u16], scope: RoutingScope<'_>) -> PortResult<Opti
         .map(|year| year.to_string())
         .collect();
     let condition = Condition {
-        field: FilterField::FiscalYear,
+        field: Property::FiscalYear,
         op: FilterOp::In,
         values,
     };
@@ -278,7 +278,7 @@ async fn by_metadata(
 // The conditions of the model's reply, and how many of them no document has.
 async fn named_conditions(
     question: &str,
-    field_values: &BTreeMap<FilterField, Vec<String>>,
+    field_values: &BTreeMap<Property, Vec<String>>,
     session: &LlmSession,
 ) -> Result<(Filter, u32), SessionError> {
     if field_values.is_empty() {
@@ -297,7 +297,7 @@ async fn named_conditions(
                   its own, too.";
     let listing: Vec<String> = field_values
         .iter()
-        .map(|(field, values)| format!("{}: {}", field.as_str(), values.join(" | ")))
+        .map(|(field, values)| format!("{}: {}", field.name(), values.join(" | ")))
         .collect();
     let prompt = Prompt::new(system, OutputSchema::strict("route_filter", &properties))
         .with_block("Question", question)
@@ -314,10 +314,10 @@ async fn named_conditions(
     let choices = session
         .complete(&prompt, |reply: ConditionList| Ok(reply.conditions))
         .await?;
-    let mut chosen: BTreeMap<FilterField, Vec<String>> = BTreeMap::new();
+    let mut chosen: BTreeMap<Property, Vec<String>> = BTreeMap::new();
     let mut unknown = 0;
     for NamedCondition { facet, value } in choices {
-        let of = FilterField::from_name(&facet)
+        let of = Property::from_filter_name(&facet)
             .and_then(|field| Some((field, field_values.get(&field)?)));
         match of.and_then(|(field, values)| {
             values
@@ -330,7 +330,7 @@ async fn named_conditions(
         }
     }
     // A filing also tells of the year before.
-    if let Some(years) = chosen.get_mut(&FilterField::FiscalYear) {
+    if let Some(years) = chosen.get_mut(&Property::FiscalYear) {
         let later: Vec<String> = years
             .iter()
             .filter_map(|year: &String| Some((year.parse::<u16>().ok()? + 1).to_string()))
@@ -359,11 +359,11 @@ async fn named_conditions(
 fn known_values(
     question: &str,
     scope: RoutingScope<'_>,
-) -> PortResult<BTreeMap<FilterField, Vec<String>>> {
+) -> PortResult<BTreeMap<Property, Vec<String>>> {
     let lower = question.to_lowercase();
     let mut values = BTreeMap::new();
-    for (field, facet) in FIELDS {
-        let all = scope.catalog.facet_counts(scope.documents, facet)?;
+    for field in FIELDS {
+        let all = scope.catalog.facet_counts(scope.documents, field)?;
         let all = all.values.into_iter().map(|value| value.normalized);
         let (mut first, rest): (Vec<String>, Vec<String>) = all.partition(|value| {
             value
@@ -394,7 +394,7 @@ fn matching_documents(filter: &Filter, scope: RoutingScope<'_>) -> PortResult<Op
 fn describe_document(document: &CatalogDocument) -> String {
     let facts = FIELDS
         .iter()
-        .flat_map(|(field, _)| field.values(document))
+        .flat_map(|field| field.canonical_values(document))
         .collect::<Vec<_>>()
         .join(", ");
     let about = document

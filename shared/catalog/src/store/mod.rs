@@ -21,6 +21,8 @@ use redb::{Database, DatabaseError, ReadableDatabase};
 use serde::{Deserialize, Serialize};
 use stemma_store::{PortError, PortResult};
 
+use crate::property::Property;
+
 pub(crate) use reader::{FieldValue, FieldValues, StoreReader};
 pub(crate) use tables::damage_reports;
 #[cfg(test)]
@@ -50,7 +52,7 @@ pub(crate) struct StoreState {
     pub(crate) is_complete: bool,
     /// The last change that survives a crash of the machine.
     durable_sequence: u64,
-    /// Number of distinct values of each facet, in the order of [`FacetField::ALL`](crate::facets::FacetField::ALL).
+    /// Number of distinct texts of each property, in the order of [`Property::ALL`].
     pub(crate) distinct: Vec<u64>,
 }
 
@@ -64,7 +66,7 @@ impl Default for StoreState {
             floor: 0,
             is_complete: false,
             durable_sequence: 0,
-            distinct: vec![0; crate::facets::FacetField::ALL.len()],
+            distinct: vec![0; Property::COUNT],
         }
     }
 }
@@ -91,7 +93,7 @@ impl CatalogStore {
     /// Opens the store in a folder, or creates an empty one. In memory if another process has it, or the folder cannot be
     /// written to: then the catalog takes memory as the number of documents does.
     pub(crate) fn open(folder: &Path) -> PortResult<Self> {
-        let path = folder.join(format!("{FILE_PREFIX}{}.redb", tables::FORMAT));
+        let path = folder.join(format!("{FILE_PREFIX}{:08x}.redb", tables::format()));
         if let Err(error) = std::fs::create_dir_all(folder) {
             tracing::debug!(%error, ?folder, "the catalog is kept in memory: its folder cannot be written to");
             return Self::in_memory();

@@ -7,8 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::{ReadOnlyTable, TableDefinition};
 use stemma_store::PortError;
 
-/// Changed with any change of tables, terms or stored documents: a store of another format is built anew.
-pub(super) const FORMAT: u32 = 5;
+use crate::property::Property;
+
+// Changed with any change of tables, terms or stored documents.
+const REVISION: u32 = 6;
+
+/// A store of another format is built anew.
+pub(super) fn format() -> u32 {
+    REVISION ^ Property::revision()
+}
 
 /// Operation of errors that only a new store mends.
 pub(crate) const DAMAGED: &str = "catalog.damaged";

@@ -3,23 +3,21 @@
 use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
-use stemma_store::env::Millis;
 
 use crate::display_names::split_name;
 use crate::document::CatalogDocument;
 use crate::document_names::fold_name;
-use crate::facets::{FacetField, normalize_value};
-use crate::filter::FilterField;
 use crate::listing_words::stated_words;
 use crate::locator::document_words;
+use crate::property::Property;
 
 /// A field that documents are found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TermField {
-    /// Values by `normalize_value`, with their spelling.
-    Facet(FacetField),
-    /// Values of a filter that is no facet; numbers by [`number_term`].
-    Filter(FilterField),
+    /// Values in canonical form, with their spelling.
+    Text(Property),
+    /// Values by [`number_term`].
+    Number(Property),
     /// Folders above a document.
     Folder,
     /// Words of names and facts.
@@ -28,40 +26,39 @@ pub(crate) enum TermField {
     Stated,
     /// Numbers of the issuer.
     Issuer,
-    /// Names of facets, filters and orders of which a document has a value.
+    /// Names of properties of which a document has a value.
     HasValue,
     /// One of [`LISTED`], [`WITH_TREE`] and [`FAILED`].
     State,
-    /// When the tree was published, by [`minute_term`].
-    Published,
 }
 
-/// Documents whose time of publication is known.
-pub(crate) const PUBLISHED: &str = "published";
 pub(crate) const LISTED: &str = "listed";
 pub(crate) const WITH_TREE: &str = "tree";
 pub(crate) const FAILED: &str = "failed";
 
 impl TermField {
-    /// Stored in keys. Facets come first, in their order.
+    /// Stored in keys.
     pub(crate) fn code(self) -> u8 {
         match self {
-            TermField::Facet(facet) => position(&FacetField::ALL, facet),
-            TermField::Filter(field) => 64 + position(&FilterField::ALL, field),
+            TermField::Text(property) => property as u8,
+            TermField::Number(property) => 64 + property as u8,
             TermField::Folder => 128,
             TermField::Word => 129,
             TermField::Issuer => 130,
             TermField::HasValue => 131,
             TermField::State => 132,
             TermField::Stated => 133,
-            TermField::Published => 134,
         }
     }
-}
 
-fn position<T: PartialEq + Copy>(all: &[T], one: T) -> u8 {
-    let at = all.iter().position(|other| *other == one);
-    at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
+    /// The terms that conditions compare; `None` for names and paths, which have tables of their own.
+    pub(crate) fn for_filter(property: Property) -> Option<Self> {
+        match property {
+            Property::Path | Property::Name => None,
+            _ if property.is_number() => Some(TermField::Number(property)),
+            _ => Some(TermField::Text(property)),
+        }
+    }
 }
 
 /// How a name refers to a document.
@@ -88,14 +85,6 @@ pub(crate) struct DocumentTerms {
     pub(crate) names: BTreeSet<(NameKind, String)>,
 }
 
-// Filters whose values differ from those of a facet, or compare as numbers.
-const FILTERS: [FilterField; 4] = [
-    FilterField::Cik,
-    FilterField::FiscalYear,
-    FilterField::Doubt,
-    FilterField::Pages,
-];
-
 impl DocumentTerms {
     pub(crate) fn new(document: &CatalogDocument) -> Self {
         let mut terms = Self::default();
@@ -104,31 +93,8 @@ impl DocumentTerms {
         if document.failure.is_some() {
             terms.add(TermField::State, FAILED);
         }
-        for facet in FacetField::ALL {
-            for value in facet.values(document) {
-                let normalized = normalize_value(facet, value);
-                terms
-                    .postings
-                    .insert((TermField::Facet(facet), normalized, value.to_owned()));
-                terms.add(TermField::HasValue, facet.as_str());
-            }
-        }
-        for field in FILTERS {
-            for value in field.values(document) {
-                let value = if field.is_number() {
-                    number_term(&value)
-                } else {
-                    Some(value)
-                };
-                if let Some(value) = value {
-                    terms.add(TermField::Filter(field), &value);
-                    terms.add(TermField::HasValue, field.as_str());
-                }
-            }
-        }
-        if let Some(published_ms) = document.published_ms {
-            terms.add(TermField::Published, &minute_term(published_ms));
-            terms.add(TermField::HasValue, PUBLISHED);
+        for property in Property::ALL {
+            terms.add_property(property, document);
         }
         for (at, _) in version.path.match_indices('/') {
             terms.add(TermField::Folder, &version.path[..at]);
@@ -150,7 +116,7 @@ impl DocumentTerms {
             (NameKind::Name, name.to_owned()),
             (NameKind::Folded, fold_name(name)),
             (NameKind::Uri, version.uri.clone()),
-            (NameKind::Canonical, FilterField::Name.canonical(name)),
+            (NameKind::Canonical, Property::Name.canonical(name)),
         ];
         let (stem, ending) = split_name(name);
         if !ending.is_empty() {
@@ -158,6 +124,26 @@ impl DocumentTerms {
         }
         terms.names.extend(names);
         terms
+    }
+
+    // Of a number that a fact states, both its text and its number.
+    fn add_property(&mut self, property: Property, document: &CatalogDocument) {
+        let Some(field) = TermField::for_filter(property) else {
+            return;
+        };
+        for value in property.values(document) {
+            let canonical = property.canonical(value);
+            self.postings
+                .insert((TermField::Text(property), canonical, value.to_owned()));
+            self.add(TermField::HasValue, property.name());
+        }
+        if property.is_number() {
+            let values = property.canonical_values(document);
+            for number in values.iter().filter_map(|value| number_term(value)) {
+                self.add(field, &number);
+                self.add(TermField::HasValue, property.name());
+            }
+        }
     }
 
     fn add(&mut self, field: TermField, value: &str) {
@@ -176,11 +162,6 @@ pub(crate) fn number_term(value: &str) -> Option<String> {
         !bits
     };
     Some(format!("{ordered:016x}"))
-}
-
-/// The minute of a time as a text that sorts as the time does.
-pub(crate) fn minute_term(at_ms: Millis) -> String {
-    format!("{:016x}", at_ms / 60_000)
 }
 
 #[cfg(test)]

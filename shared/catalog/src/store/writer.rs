@@ -14,7 +14,6 @@ use super::stored_document::StoredDocument;
 use super::tables::{self, NameKey, PathKey, PostingKey, damaged, port_error};
 use super::terms::{DocumentTerms, NameKind, Term, TermField};
 use super::{CatalogStore, StoreState};
-use crate::facets::FacetField;
 
 /// Changes of one transaction.
 #[derive(Debug, Default)]
@@ -456,10 +455,7 @@ fn queue_entry(doc: DocId, stored: &StoredDocument) -> Option<((u64, u128), u64)
 
 fn distinct(state: &mut StoreState, field: TermField) -> Option<&mut u64> {
     match field {
-        TermField::Facet(facet) => {
-            let at = FacetField::ALL.iter().position(|one| *one == facet)?;
-            state.distinct.get_mut(at)
-        }
+        TermField::Text(property) => state.distinct.get_mut(property as usize),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! A document without the cover of a form may be an earnings release (by its headline) or an annual report (by its title).
 //! The header of an EDGAR submission and the tags of a cover fill in missing facts.
 
-use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
+use stemma_document::{Fact, FactDefinition, FactSource, FilingFacts, PageNo, Source, SourceBody};
 
 use super::dates::Date;
 use super::front_page::front_pages;
@@ -15,10 +15,14 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let signed = registrant::signed_name(source);
     let mut facts = cover_page::cover_facts(&front, signed.as_ref())
         .unwrap_or_else(|| press_release::release_or_report_facts(&front, source));
-    apply_tags(source, &mut facts);
+    // What no tag states is derived, so tags of what can be derived are read after that.
+    let (derivable, stated): (Vec<_>, Vec<_>) = FactDefinition::ALL
+        .iter()
+        .partition(|definition| definition.is_derivable());
+    apply_tags(source, &mut facts, &stated);
     apply_header(source, &mut facts);
     fiscal::fill_fiscal_period(&mut facts, source);
-    apply_fiscal_tags(source, &mut facts);
+    apply_tags(source, &mut facts, &derivable);
     facts.language = language_of(source);
     facts
 }
@@ -66,31 +70,22 @@ fn apply_header(source: &Source, facts: &mut FilingFacts) {
 }
 
 // The filer declares the cover in tags as in a header; the header of a submission counts more, because EDGAR checks it.
-fn apply_tags(source: &Source, facts: &mut FilingFacts) {
-    let is_equal: fn(&str, &str) -> bool = |a, b| a == b;
-    let period = tag(source, "period").filter(|date| Date::from_iso(&date.value).is_some());
-    let fields = [
-        (&mut facts.form, tag(source, "form"), is_equal),
-        (&mut facts.issuer, tag(source, "company"), is_same_company),
-        (&mut facts.period_end, period, is_equal),
-    ];
-    for (fact, tag, agree) in fields {
-        *fact = declared(fact.take(), tag, agree);
+fn apply_tags(source: &Source, facts: &mut FilingFacts, definitions: &[&FactDefinition]) {
+    for definition in definitions {
+        if let Some(tag) = definition.tag
+            && let Some(fact) = metadata_fact(source, tag.key, FactSource::Tags)
+            && let Some(value) = definition.canonical(&fact.value)
+        {
+            let read = definition.values(facts).into_iter().next();
+            let is_confirmed = read.is_some_and(|read| {
+                read.value == value
+                    || definition.name == "company" && is_same_company(&read.value, &value)
+            });
+            if !is_confirmed {
+                definition.set(facts, fact.with_value(value));
+            }
+        }
     }
-    facts.cik = tag(source, "cik").and_then(|fact| {
-        let cik = FilingFacts::parse_cik(&fact.value)?;
-        Some(fact.with_value(cik))
-    });
-}
-
-// Year and quarter are otherwise derived by their definition.
-fn apply_fiscal_tags(source: &Source, facts: &mut FilingFacts) {
-    let year = tag(source, "fiscal_year")
-        .filter(|year| year.value.len() == 4 && year.value.bytes().all(|b| b.is_ascii_digit()));
-    facts.fiscal_year = declared(facts.fiscal_year.take(), year, |a, b| a == b);
-    let period = tag(source, "fiscal_period")
-        .filter(|period| ["FY", "Q1", "Q2", "Q3", "Q4"].contains(&period.value.as_str()));
-    facts.fiscal_period = declared(facts.fiscal_period.take(), period, |a, b| a == b);
 }
 
 fn declared(
@@ -132,10 +127,6 @@ pub fn is_same_company(printed: &str, conformed: &str) -> bool {
 
 fn header_fact(source: &Source, key: &str) -> Option<Fact> {
     metadata_fact(source, key, FactSource::Header)
-}
-
-fn tag(source: &Source, name: &str) -> Option<Fact> {
-    metadata_fact(source, &format!("tags.{name}"), FactSource::Tags)
 }
 
 fn metadata_fact(source: &Source, key: &str, from: FactSource) -> Option<Fact> {

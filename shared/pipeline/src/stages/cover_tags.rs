@@ -2,24 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use stemma_document::FactDefinition;
 use stemma_xbrl::{FactTable, FactValue};
-
-// Name of the fact in the metadata of a source, and the concept.
-const COVER: [(&str, &str); 6] = [
-    ("tags.cik", "dei:EntityCentralIndexKey"),
-    ("tags.company", "dei:EntityRegistrantName"),
-    ("tags.form", "dei:DocumentType"),
-    ("tags.period", "dei:DocumentPeriodEndDate"),
-    ("tags.fiscal_year", "dei:DocumentFiscalYearFocus"),
-    ("tags.fiscal_period", "dei:DocumentFiscalPeriodFocus"),
-];
 
 /// The facts of the cover by their names in the metadata of a source. Those of a part of the company, such as a co-registrant, have
 /// dimensions and do not count. Of a fact that is tagged twice the first counts.
 pub(super) fn cover_tags(table: &FactTable) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     for fact in table.facts().filter(|fact| fact.dimensions.is_empty()) {
-        let Some((name, _)) = COVER.iter().find(|(_, concept)| *concept == fact.concept) else {
+        let mut declared = FactDefinition::ALL.iter().filter_map(|fact| fact.tag);
+        let Some(tag) = declared.find(|tag| tag.concept == fact.concept) else {
             continue;
         };
         let value = match fact.value {
@@ -28,7 +20,7 @@ pub(super) fn cover_tags(table: &FactTable) -> BTreeMap<String, String> {
             FactValue::Nil | FactValue::Unreadable => continue,
         };
         if !value.is_empty() && !fact.is_cut {
-            tags.entry((*name).to_owned()).or_insert(value);
+            tags.entry(tag.key.to_owned()).or_insert(value);
         }
     }
     tags

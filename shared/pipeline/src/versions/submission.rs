@@ -26,7 +26,7 @@ pub struct Submission {
     #[serde(skip_serializing_if = "is_content", default)]
     pub origin: Origin,
     pub size_bytes: u64,
-    /// Facts of a sidecar, by the names in [`FACT_NAMES`](crate::external_metadata::FACT_NAMES).
+    /// Facts of a sidecar, by the names of [`FactDefinition`](stemma_document::FactDefinition).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<String, String>,
     /// What index files say of the document: [`index_facts`](crate::filing_facts::index_facts).

@@ -1,17 +1,17 @@
-//! Conditions on documents as queries of the index.
+//! Properties of documents in the index: their values, and conditions on them as queries.
 
 use std::ops::Bound;
 
-use tantivy::Term;
 use tantivy::query::{
     AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
     Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
+use tantivy::{TantivyDocument, Term};
 
-use super::entry::date_number;
 use super::schema::Fields;
-use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_catalog::filter::{Condition, Filter, FilterOp};
+use stemma_catalog::property::{Property, PropertyType};
 
 // The automaton of a set of terms costs as much as reading some hundred posting lists.
 const MAX_UNION_TERMS: usize = 128;
@@ -52,18 +52,22 @@ pub(super) fn filter_query(fields: &Fields, filter: &Filter) -> Box<dyn IndexQue
 }
 
 fn condition_query(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
-    let first = condition.values.first();
-    if is_counted(condition.field) && !matches!(condition.op, FilterOp::In | FilterOp::NotIn) {
-        let number = first.and_then(|value| number(condition.field, value));
+    let Some(field) = fields.property(condition.field) else {
+        return Box::new(EmptyQuery);
+    };
+    let is_compared = !matches!(condition.op, FilterOp::In | FilterOp::NotIn);
+    if is_compared && condition.field.is_number() {
+        let value = condition.values.first();
+        let number = value.and_then(|value| number(condition.field, value));
         return number.map_or_else(
             || Box::new(EmptyQuery) as Box<dyn IndexQuery>,
-            |number| number_query(fields, condition, number),
+            |number| number_query(field, condition.op, number),
         );
     }
     let terms: Vec<Term> = condition
         .values
         .iter()
-        .filter_map(|value| value_term(fields, condition.field, value))
+        .filter_map(|value| Some(IndexValue::new(condition.field, value)?.term(field)))
         .collect();
     let first = terms.first().cloned();
     match (condition.op, first) {
@@ -80,40 +84,22 @@ fn condition_query(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery
                 FilterOp::More => (Bound::Excluded(term), Bound::Unbounded),
                 _ => (Bound::Included(term), Bound::Unbounded),
             };
-            match condition.field {
-                FilterField::PeriodEnd | FilterField::Filed => {
-                    Box::new(RangeQuery::new(lower, upper))
-                }
+            match condition.field.value_type() {
+                PropertyType::Date => Box::new(RangeQuery::new(lower, upper)),
                 _ => Box::new(InvertedIndexRangeQuery::new(lower, upper)),
             }
         }
     }
 }
 
-// Fields that the index has as whole numbers; `doubt` in thousandths.
-fn is_counted(field: FilterField) -> bool {
-    matches!(
-        field,
-        FilterField::FiscalYear | FilterField::Doubt | FilterField::Pages
-    )
-}
-
-fn number(field: FilterField, value: &str) -> Option<f64> {
-    let number: f64 = value.parse().ok()?;
-    Some(match field {
-        FilterField::Doubt => (1000.0 * number).round(),
-        _ => number,
-    })
-}
-
 // The whole numbers that meet a condition; a limit below zero or between them is one, too.
-fn number_query(fields: &Fields, condition: &Condition, number: f64) -> Box<dyn IndexQuery> {
-    let least = match condition.op {
+fn number_query(field: IndexField, op: FilterOp, number: f64) -> Box<dyn IndexQuery> {
+    let least = match op {
         FilterOp::More => number.floor() + 1.0,
         FilterOp::AtLeast => number.ceil(),
         _ => 0.0,
     };
-    let most = match condition.op {
+    let most = match op {
         FilterOp::Less => number.ceil() - 1.0,
         FilterOp::AtMost => number.floor(),
         _ => f64::MAX,
@@ -121,42 +107,60 @@ fn number_query(fields: &Fields, condition: &Condition, number: f64) -> Box<dyn 
     if most < 0.0 {
         return Box::new(EmptyQuery);
     }
-    let field = index_field(fields, condition.field);
     let bound = |number: f64| Bound::Included(Term::from_field_u64(field, number as u64));
     Box::new(RangeQuery::new(bound(least), bound(most)))
 }
 
-fn index_field(fields: &Fields, field: FilterField) -> IndexField {
-    match field {
-        FilterField::Company => fields.company,
-        FilterField::Ticker => fields.ticker,
-        FilterField::Cik => fields.cik,
-        FilterField::Form => fields.form,
-        FilterField::FiscalYear => fields.fiscal_year,
-        FilterField::FiscalPeriod => fields.fiscal_period,
-        FilterField::PeriodEnd => fields.period_end,
-        FilterField::Filed => fields.filed,
-        FilterField::Language => fields.language,
-        FilterField::Name => fields.name,
-        FilterField::Status => fields.status,
-        FilterField::Quality => fields.quality,
-        FilterField::Doubt => fields.doubt,
-        FilterField::Pages => fields.pages,
+// A number as the index has it: scores in thousandths.
+fn number(property: Property, value: &str) -> Option<f64> {
+    let number: f64 = value.parse().ok()?;
+    Some(match property.value_type() {
+        PropertyType::Score => (1000.0 * number).round(),
+        _ => number,
+    })
+}
+
+/// A value of a property as the index has it.
+pub(super) enum IndexValue {
+    Text(String),
+    Number(u64),
+}
+
+impl IndexValue {
+    /// Of a value in canonical form. `None` if no document can have it.
+    pub(super) fn new(property: Property, value: &str) -> Option<Self> {
+        Some(match property.value_type() {
+            PropertyType::Text => Self::Text(value.to_owned()),
+            PropertyType::Date => Self::Number(date_number(value)?),
+            PropertyType::Number | PropertyType::Score => {
+                let number = number(property, value)
+                    .filter(|number| *number >= 0.0 && number.fract() == 0.0)?;
+                Self::Number(number as u64)
+            }
+        })
+    }
+
+    fn term(&self, field: IndexField) -> Term {
+        match self {
+            Self::Text(text) => Term::from_field_text(field, text),
+            Self::Number(number) => Term::from_field_u64(field, *number),
+        }
+    }
+
+    pub(super) fn add_to(&self, document: &mut TantivyDocument, field: IndexField) {
+        match self {
+            Self::Text(text) => document.add_text(field, text),
+            Self::Number(number) => document.add_u64(field, *number),
+        }
     }
 }
 
-// A value as an index term; `None` if no document can have it.
-fn value_term(fields: &Fields, field: FilterField, value: &str) -> Option<Term> {
-    let index = index_field(fields, field);
-    match field {
-        FilterField::FiscalYear | FilterField::Pages | FilterField::Doubt => {
-            let number =
-                number(field, value).filter(|number| *number >= 0.0 && number.fract() == 0.0)?;
-            Some(Term::from_field_u64(index, number as u64))
-        }
-        FilterField::PeriodEnd | FilterField::Filed => {
-            Some(Term::from_field_u64(index, date_number(value)?))
-        }
-        _ => Some(Term::from_field_text(index, value)),
+// `2022-12-31` as `20221231`.
+fn date_number(date: &str) -> Option<u64> {
+    let digits: String = date.chars().filter(char::is_ascii_digit).collect();
+    if digits.len() == 8 {
+        digits.parse().ok()
+    } else {
+        None
     }
 }

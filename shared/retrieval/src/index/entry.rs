@@ -2,25 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogEntry, Digest, Extent, Page, PageNo, Section, SectionSpan, SectionTree, SourceBody,
-    furniture, text,
+    CatalogEntry, Digest, Page, PageNo, Section, SectionSpan, SectionTree, SourceBody, furniture,
+    text,
 };
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
+use super::document_filter::IndexValue;
 use super::item_index::ItemIndex;
 use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
 use crate::lexicon::Lexicon;
 use crate::references::caption;
-use stemma_catalog::catalog::DocumentState;
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::OpenDocument;
-use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
+use stemma_catalog::property::Property;
 use stemma_reading::figures::DisplayedFigures;
 use stemma_reading::page_features::{PageFeatures, PageText};
 use stemma_reading::statement_pages::Confidence;
@@ -456,7 +458,7 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     let company = facts
         .issuer
         .as_ref()
-        .map(|issuer| normalize_value(FacetField::Company, &issuer.value));
+        .map(|issuer| Property::Company.canonical(&issuer.value));
     facet_document.add_u64(
         fields.company_key,
         company.as_deref().map_or(0, company_key),
@@ -464,18 +466,15 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     if let Some(company) = company {
         facet_document.add_text(fields.company, company);
     }
-    for ticker in facts.symbols() {
-        facet_document.add_text(fields.ticker, ticker.value.to_lowercase());
-    }
-    let pairs = [
-        (fields.cik, &facts.cik),
-        (fields.form, &facts.form),
-        (fields.fiscal_period, &facts.fiscal_period),
-        (fields.language, &facts.language),
-    ];
-    for (field, fact) in pairs {
-        if let Some(value) = lower_value(fact) {
-            facet_document.add_text(field, value);
+    let document = CatalogDocument::from_published(Arc::new(entry.clone()), None, None);
+    // Of the company only the first registrant counts, above.
+    for property in Property::filters().filter(|property| *property != Property::Company) {
+        for value in property.canonical_values(&document) {
+            if let Some(field) = fields.property(property)
+                && let Some(value) = IndexValue::new(property, &value)
+            {
+                value.add_to(&mut facet_document, field);
+            }
         }
     }
     let form = lower_value(&facts.form).unwrap_or_default();
@@ -484,28 +483,8 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     let quarter =
         lower_value(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
     facet_document.add_u64(fields.quarter, quarter.unwrap_or(0));
-    facet_document.add_text(fields.status, DocumentState::for_published(entry).as_str());
-    if let Some(year) = lower_value(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
-        facet_document.add_u64(fields.fiscal_year, year);
-    }
     for year in near_years(entry) {
         facet_document.add_text(fields.near_years, year.to_string());
-    }
-    for (field, fact) in [
-        (fields.period_end, &facts.period_end),
-        (fields.filed, &facts.filed),
-    ] {
-        if let Some(date) = lower_value(fact).and_then(|date| date_number(&date)) {
-            facet_document.add_u64(field, date);
-        }
-    }
-    facet_document.add_text(fields.name, version.name.to_lowercase());
-    if let Some(doubt) = entry.doubt {
-        facet_document.add_text(fields.quality, stemma_catalog::facets::quality_value(doubt));
-        facet_document.add_u64(fields.doubt, (f64::from(doubt) * 1000.0).round() as u64);
-    }
-    if let Extent::Pages(pages) = entry.extent {
-        facet_document.add_u64(fields.pages, u64::from(pages));
     }
     facet_document
 }
@@ -536,16 +515,6 @@ fn fiscal_years_ahead(entry: &CatalogEntry) -> i32 {
     };
     let fiscal = year(&entry.facts.fiscal_year).zip(year(&entry.facts.period_end));
     fiscal.map_or(0, |(fiscal, end)| fiscal - end)
-}
-
-/// Converts `2022-12-31` to `20221231`.
-pub fn date_number(date: &str) -> Option<u64> {
-    let digits: String = date.chars().filter(char::is_ascii_digit).collect();
-    if digits.len() == 8 {
-        digits.parse().ok()
-    } else {
-        None
-    }
 }
 
 // Years in the file name and the dates of a document.

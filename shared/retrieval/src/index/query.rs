@@ -30,7 +30,7 @@ use crate::search::{
     DocumentScope, ItemRef, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, SearchError, SearchHit,
     SearchNote, SearchResults, SearchStats,
 };
-use stemma_catalog::filter::FilterField;
+use stemma_catalog::property::Property;
 use stemma_reading::dates::QueryPeriod;
 use stemma_reading::tokenizer::tokenize;
 
@@ -369,7 +369,7 @@ impl<'s> SearchRun<'s> {
             .filter
             .conditions()
             .iter()
-            .any(|condition| condition.field == FilterField::Form);
+            .any(|condition| condition.field == Property::Form);
         is_named || self.query.within != DocumentScope::All || self.parsed.wants_amendments
     }
 

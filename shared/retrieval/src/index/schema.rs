@@ -15,8 +15,9 @@ use tantivy::tokenizer::TokenizerManager;
 use super::doc_mapper::DocMapper;
 use super::word_splitter::WordSplitter;
 use crate::lexicon::Lexicon;
+use stemma_catalog::property::{Property, PropertyType};
 
-// Increase this when entries or tokens change; a changed lexicon changes the index revision by itself.
+// Increase this when entries or tokens change; a changed lexicon or property changes the index revision by itself.
 const REVISION: u32 = 14;
 
 // Name of the tokenizer that splits tokenized texts.
@@ -75,16 +76,26 @@ macro_rules! fields {
         #[derive(Debug, Clone, Copy)]
         pub struct Fields {
             $($(#[$doc])* pub $name: Field,)*
+            // By property. `None` for those that nothing is filtered by.
+            properties: [Option<Field>; Property::COUNT],
         }
 
         impl Fields {
             fn build(builder: &mut SchemaBuilder) -> Self {
-                Self { $($name: $options(builder, stringify!($name)),)* }
+                $(let $name = $options(builder, stringify!($name));)*
+                let named = [$((stringify!($name), $name)),*];
+                let properties = Property::ALL.map(|one| {
+                    let named = named.iter().find(|(name, _)| *name == one.name());
+                    one.is_filter()
+                        .then(|| named.map_or_else(|| property(builder, one.name()), |(_, field)| *field))
+                });
+                Self { $($name,)* properties }
             }
         }
     };
 }
 
+// A property has its place here, or without one behind all others.
 fields! {
     /// [`IndexEntryKind`], as a term.
     kind: term;
@@ -141,10 +152,10 @@ fields! {
     identity: stored_term;
     /// Hash of the company name; 0 if unknown.
     company_key: column;
-    ticker: term;
-    cik: term;
+    ticker: property;
+    cik: property;
     /// Form type, lower case, with `/a` for amendments.
-    form: term;
+    form: property;
     /// 1 for amendments.
     amended: number;
     /// [`DocumentKind`].
@@ -152,24 +163,24 @@ fields! {
     /// Fiscal quarter, 1 to 4; 0 for a whole year, or if unknown.
     quarter: column;
     /// `done`, `done_with_gaps`.
-    status: term;
+    status: property;
     fiscal_year: stored_number;
     /// Years in the document's name and dates.
     near_years: term;
     /// `fy`, or `q1` to `q4`.
-    fiscal_period: term;
+    fiscal_period: property;
     /// As a number: 20221231.
-    period_end: number;
+    period_end: property;
     /// As a number: 20230208.
-    filed: number;
-    language: term;
+    filed: property;
+    language: property;
     /// File name, lower case.
-    name: term;
+    name: property;
     /// `good`, `uncertain` or `doubtful`.
-    quality: term;
+    quality: property;
     /// Score of the doubt about its tree, in thousandths.
-    doubt: number;
-    pages: number;
+    doubt: property;
+    pages: property;
     /// Display data as JSON: [`StoredEntry`](super::entry::StoredEntry).
     shown: stored;
     /// The text of `body`, for snippets.
@@ -182,6 +193,16 @@ fn text_options(tokenizer: &str, record: IndexRecordOption, norms: bool) -> Text
         .set_index_option(record)
         .set_fieldnorms(norms);
     TextOptions::default().set_indexing_options(indexing)
+}
+
+// By the type of the property of this name.
+fn property(builder: &mut SchemaBuilder, name: &str) -> Field {
+    match Property::from_filter_name(name).map(Property::value_type) {
+        Some(PropertyType::Text) | None => term(builder, name),
+        Some(PropertyType::Date | PropertyType::Number | PropertyType::Score) => {
+            number(builder, name)
+        }
+    }
 }
 
 fn term(builder: &mut SchemaBuilder, name: &str) -> Field {
@@ -244,6 +265,11 @@ impl Fields {
         *FIELDS.get_or_init(|| Self::schema().1)
     }
 
+    /// The field of a property; `None` if nothing is filtered by it.
+    pub fn property(&self, property: Property) -> Option<Field> {
+        self.properties[property as usize]
+    }
+
     /// The term shared by all entries of a kind.
     pub fn kind_term(&self, kind: IndexEntryKind) -> Term {
         Term::from_field_text(self.kind, kind.as_str())
@@ -256,7 +282,7 @@ pub fn doc_mapper() -> DocMapper {
     let tokenizers = TokenizerManager::default();
     tokenizers.register(WORDS, WordSplitter::default());
     DocMapper {
-        revision: Lexicon::revision() ^ REVISION,
+        revision: Lexicon::revision() ^ Property::revision() ^ REVISION,
         schema,
         doc: fields.doc,
         seq: fields.seq,

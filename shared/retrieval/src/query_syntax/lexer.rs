@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use stemma_catalog::filter::FilterField;
+use stemma_catalog::property::Property;
 use stemma_reading::tokenizer::tokenize;
 
 use super::{TextField, TextMatch};
@@ -29,7 +29,7 @@ pub(super) enum TokenKind {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Field {
     Text(TextField),
-    Document(FilterField),
+    Document(Property),
 }
 
 impl Field {
@@ -37,9 +37,7 @@ impl Field {
         Some(match name.to_ascii_lowercase().as_str() {
             "title" => Self::Text(TextField::Title),
             "text" => Self::Text(TextField::Text),
-            "year" => Self::Document(FilterField::FiscalYear),
-            "quarter" => Self::Document(FilterField::FiscalPeriod),
-            name => Self::Document(FilterField::from_name(name)?),
+            name => Self::Document(Property::from_query_name(name)?),
         })
     }
 }

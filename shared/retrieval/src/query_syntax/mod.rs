@@ -16,7 +16,8 @@ mod tests;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use stemma_catalog::filter::{Condition, Filter, FilterError, FilterField, FilterOp};
+use stemma_catalog::filter::{Condition, Filter, FilterError, FilterOp};
+use stemma_catalog::property::Property;
 
 use self::lexer::{Field, Lexer, Token, TokenKind, has_words};
 use crate::search::MAX_QUERY_CHARS;
@@ -326,7 +327,7 @@ fn filter_error(text: &str, token: &Token, error: FilterError) -> SyntaxError {
 }
 
 // `2022`, `>=2020` or `2020..2022`.
-fn parse_condition(field: FilterField, value: &str) -> Result<Filter, FilterError> {
+fn parse_condition(field: Property, value: &str) -> Result<Filter, FilterError> {
     let condition =
         |op, value: &str| Condition::new(field, op, &[value.to_owned()]).map(Filter::Condition);
     if let Some((from, to)) = value.split_once("..")

@@ -170,7 +170,7 @@ impl AskSession {
         let env = Env::system();
         let limiter = context.config()?.servers.limiter(&env)?;
         let vision = model_clients::vision(context, &env, &limiter, "cli")?;
-        let answers = AnswerService::new(env, blobs, settings, stemma_mcp::agent_tools);
+        let answers = AnswerService::new(env, blobs, settings);
         let answers = answers.with_vision(vision);
         let answerer = answers.answerer(&reader);
         Ok(Self { reader, answerer })

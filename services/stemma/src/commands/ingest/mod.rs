@@ -15,6 +15,7 @@ use std::time::Instant;
 use clap::Args;
 use stemma_archive::Archive;
 use stemma_boot::shutdown;
+use stemma_document::FactDefinition;
 use stemma_engine::flow::JobOptions;
 use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::blobs::Blobs;
@@ -41,28 +42,7 @@ use crate::submission::{SubmitOptions, find_files, label, nothing_found, sidecar
 
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Folders are searched for .pdf, .htm, .md, .txt and .nc files; a file given by name is read whatever
-its extension. Unchanged files are skipped, changed files become a new version. If a run is
-interrupted, run the same command to resume.
-
-A `metadata.csv` in a folder adds facts about its files: a column `file`, and any of company,
-form, fiscal_year, fiscal_period, period_end, filed, file_number, irs_number, state, ticker, cik,
-accession. CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
-
-A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
-are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
-counted. A full submission (.txt, .nc) is one document, and is not read again beside its parts.
---forms, --since and --cik choose filings before anything is read; files of which nothing is known
-are then left out.
-
-Examples:
-  stemma ingest filings/
-  stemma ingest 10k.pdf 'archive/*/8-K*.pdf'
-  find /archive -name '*.pdf' | stemma ingest -
-  stemma ingest edgar/ --forms 10-K,10-Q --since 2020-01-01 --cik 320193,789019
-  stemma ingest filings/ --rerun-failed --password secret
-  stemma ingest filings/ --batch          half the price, within hours or days; resumable")]
+#[command(after_help = after_help())]
 pub struct IngestArgs {
     /// Files, folders or patterns; `-` reads a list of paths from standard input.
     #[arg(required = true)]
@@ -86,6 +66,37 @@ pub struct IngestArgs {
     /// Print the outline of each document at the end.
     #[arg(long)]
     pub show_trees: bool,
+}
+
+// clap wraps the lines that the list makes long.
+fn after_help() -> String {
+    let facts: Vec<&str> = FactDefinition::of_sidecars()
+        .map(|fact| fact.name)
+        .collect();
+    let facts = facts.join(", ");
+    format!(
+        "\
+Folders are searched for .pdf, .htm, .md, .txt and .nc files; a file given by name is read whatever
+its extension. Unchanged files are skipped, changed files become a new version. If a run is
+interrupted, run the same command to resume.
+
+A `metadata.csv` in a folder adds facts about its files: a column `file`, and any of {facts}. \
+CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
+
+A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
+are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
+counted. A full submission (.txt, .nc) is one document, and is not read again beside its parts.
+--forms, --since and --cik choose filings before anything is read; files of which nothing is known
+are then left out.
+
+Examples:
+  stemma ingest filings/
+  stemma ingest 10k.pdf 'archive/*/8-K*.pdf'
+  find /archive -name '*.pdf' | stemma ingest -
+  stemma ingest edgar/ --forms 10-K,10-Q --since 2020-01-01 --cik 320193,789019
+  stemma ingest filings/ --rerun-failed --password secret
+  stemma ingest filings/ --batch          half the price, within hours or days; resumable"
+    )
 }
 
 pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {

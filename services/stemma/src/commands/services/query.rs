@@ -118,12 +118,7 @@ impl QueryServer {
                 Some((collection.clone(), router))
             })
             .collect();
-        let answers = AnswerService::new(
-            env.clone(),
-            Arc::clone(&blobs),
-            config.answer,
-            stemma_mcp::agent_tools,
-        );
+        let answers = AnswerService::new(env.clone(), Arc::clone(&blobs), config.answer);
         let vision = model_clients::vision(context, &env, &self.limiter, presence.process())?;
         let answers = answers.with_vision(vision.clone());
         let deps = ServerDeps {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_archive::ApiError;
-use stemma_document::{Collection, Digest, DocId};
+use stemma_document::{Collection, Digest, DocId, FactDefinition};
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_operations::RetryCandidate;
-use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
 use stemma_roles::coordinator::SubmitRequest;
@@ -170,13 +169,17 @@ impl UploadPort for UploadIntake {
 // Unknown facts are an error, because they would silently be lost.
 fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
     for (name, value) in &stated {
-        if !FACT_NAMES.contains(&name.as_str()) || canonicalize(name, value).is_none() {
+        let known = FactDefinition::from_sidecar_name(name);
+        if known.and_then(|fact| fact.canonical(value)).is_none() {
+            let names: Vec<&str> = FactDefinition::of_sidecars()
+                .map(|fact| fact.name)
+                .collect();
             let message =
                 format!("metadata: `{name}` is not a known fact, or its value is invalid");
             return Err(ApiError::new(
                 "input.metadata",
                 message,
-                format!("known facts: {}", FACT_NAMES.join(", ")),
+                format!("known facts: {}", names.join(", ")),
             ));
         }
     }
