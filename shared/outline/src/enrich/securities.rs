@@ -14,12 +14,7 @@ const MAX_EXCHANGE_WORDS: usize = 10;
 
 /// Symbols in the table of securities registered under Section 12(b) of the Act; empty if it has none.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
-    let normalized: Vec<String> = page
-        .lines
-        .iter()
-        .take(250)
-        .map(|line| normalize_key(line))
-        .collect();
+    let normalized = &page.keys;
     let Some(symbols) = normalized.iter().position(|line| line.contains("symbol")) else {
         return Vec::new();
     };

@@ -226,7 +226,7 @@ pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<us
         .enumerate()
         .filter(|(_, pair)| {
             pair[0].evidence == EvidenceSource::Layout
-                && numbering::parse_numbers(&pair[0].title).is_empty()
+                && numbering::first_number(&pair[0].title).is_none()
         })
         .filter_map(|(at, pair)| {
             let between = document
@@ -258,8 +258,7 @@ pub(super) fn listed_exhibits(heads: &[OutlineHead], _: &Document<'_>) -> Vec<us
     let mut is_list = false;
     let mut entries = Vec::new();
     for (at, head) in heads.iter().enumerate() {
-        let is_decimal = numbering::parse_numbers(&head.title)
-            .first()
+        let is_decimal = numbering::first_number(&head.title)
             .is_some_and(|number| matches!(number.class, NumberClass::Decimal(2)));
         if is_list && is_decimal && head.evidence == EvidenceSource::Layout {
             entries.push(at);

@@ -91,7 +91,7 @@ fn find_chapters(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapter
     {
         let row = &lines.rows[head.rows.0];
         let style = style_of(lines, row);
-        let number = numbering::parse_numbers(row.text).first().copied();
+        let number = numbering::first_number(row.text);
         let Some(number) =
             number.filter(|number| style.is_numbered() && counts_chapters(number.class))
         else {

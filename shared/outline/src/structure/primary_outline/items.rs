@@ -71,11 +71,11 @@ impl OutlineBuilder<'_, '_> {
                 2 * RANK_STEP
             };
             // `insert`, not `push`: the chain has already decided, and combined Items may share rows.
+            let title = titles::fold_whitespace(&item.title);
             self.insert(OutlineHead {
-                rank,
                 number: Some(item.number.clone()).filter(|number| !number.is_empty()),
                 unconfirmed: item.unconfirmed,
-                ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
+                ..OutlineHead::new(item.rows, title, EvidenceSource::Grammar, rank)
             });
         }
         if form == SecForm::Annual {
@@ -193,17 +193,12 @@ impl OutlineBuilder<'_, '_> {
                 continue;
             }
             let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
-            let head = self.new_head(
-                (item.rows.0, item.rows.0),
-                &format!("PART {numeral}"),
-                EvidenceSource::Grammar,
-            );
-            let number = Some(numeral.to_string());
+            let rows = (item.rows.0, item.rows.0);
             self.insert(OutlineHead {
-                rank: RANK_STEP,
+                title: format!("PART {numeral}"),
                 unconfirmed: true,
-                number,
-                ..head
+                number: Some(numeral.to_string()),
+                ..self.grammar_head(rows, RANK_STEP)
             });
         }
     }
@@ -237,13 +232,7 @@ impl OutlineBuilder<'_, '_> {
             {
                 continue;
             }
-            let rows = &self.lines.rows[at..=last];
-            let title: Vec<&str> = rows.iter().map(|row| row.text).collect();
-            let head = self.new_head((at, last), &title.join(" "), EvidenceSource::Grammar);
-            self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
-                ..head
-            });
+            self.push(self.grammar_head((at, last), 2 * RANK_STEP));
             return;
         }
     }
@@ -265,11 +254,7 @@ impl OutlineBuilder<'_, '_> {
             is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
         });
         if let Some(at) = heading {
-            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Grammar);
-            self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
-                ..head
-            });
+            self.push(self.grammar_head((at, at), 2 * RANK_STEP));
         }
     }
 
@@ -285,11 +270,10 @@ impl OutlineBuilder<'_, '_> {
                 continue;
             };
             let title = titles::truncate_bytes(row.text, item_grammar::HEAD_BYTES);
-            let head = self.new_head((at, at), title, EvidenceSource::Grammar);
             self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
+                title: titles::fold_whitespace(title),
                 number: Some(number.to_owned()),
-                ..head
+                ..self.grammar_head((at, at), 2 * RANK_STEP)
             });
         }
     }
@@ -304,11 +288,9 @@ impl OutlineBuilder<'_, '_> {
                 && !row.running
                 && !self.outline.excluded[at]
             {
-                let head = self.new_head((at, at), row.text, EvidenceSource::Grammar);
                 self.push(OutlineHead {
-                    rank: RANK_STEP,
                     number: None,
-                    ..head
+                    ..self.grammar_head((at, at), RANK_STEP)
                 });
             }
         }
