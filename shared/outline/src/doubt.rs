@@ -259,9 +259,10 @@ fn numbering_gaps(tree: &SectionTree) -> DoubtReason {
 }
 
 fn tiny_sections(tree: &SectionTree) -> DoubtReason {
-    let is_leaf =
-        |section: &&Section| section.kind == SectionKind::Heading && section.children.is_empty();
-    let leaves = || sections(tree).filter(is_leaf);
+    let leaves = || {
+        sections(tree)
+            .filter(|section| section.kind == SectionKind::Heading && section.children.is_empty())
+    };
     let tiny = || leaves().filter(|section| section.own_tokens < TINY_TOKENS);
     let share = tiny().count() as f32 / leaves().count().max(1) as f32;
     let detail = format!("{} sections have a heading and no text", tiny().count());

@@ -55,13 +55,13 @@ impl CalendarDate {
     }
 }
 
-fn month(word: &str) -> Option<u32> {
-    let word = word.trim_end_matches(['.', ',']).to_lowercase();
-    let short = word.len() == 3 || word == "sept";
-    let at = MONTHS.iter().position(|month| {
-        *month == word || (short && month.starts_with(word.get(..3).unwrap_or("?")))
-    })?;
-    u32::try_from(at + 1).ok()
+/// The number of a month by its name or the first three letters or more of it: `June`, `Jun`, `Sept`.
+pub fn month(word: &str) -> Option<u32> {
+    let word = word.to_lowercase();
+    (1..)
+        .zip(MONTHS)
+        .find(|(_, month)| word.len() >= 3 && month.starts_with(&word))
+        .map(|(number, _)| number)
 }
 
 fn number(word: &str) -> Option<u32> {
@@ -91,7 +91,7 @@ pub fn date_at(words: &[&str], at: usize) -> Option<(CalendarDate, usize)> {
 }
 
 fn named_month(word: &str, words: &[&str], at: usize) -> Option<(CalendarDate, usize)> {
-    if let Some(month) = month(word) {
+    if let Some(month) = month(word.trim_end_matches(['.', ','])) {
         let day = number(words.get(at + 1)?).filter(|day| *day <= 31)?;
         let rest = words.iter().enumerate().skip(at + 2).take(1 + MAX_GAP);
         let (end, year) = rest
@@ -100,7 +100,7 @@ fn named_month(word: &str, words: &[&str], at: usize) -> Option<(CalendarDate, u
         return CalendarDate::new(year, month, day).map(|date| (date, end + 1));
     }
     let day = number(word)?;
-    let month = month(words.get(at + 1)?)?;
+    let month = month(words.get(at + 1)?.trim_end_matches(['.', ',']))?;
     CalendarDate::new(year(words.get(at + 2)?)?, month, day).map(|date| (date, at + 3))
 }
 

@@ -100,7 +100,7 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
             .position(|line| line.contains("exactnameofregistrant"))
     })?;
     let name_match = (0..normalized.len())
-        .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
+        .filter(|at| at.abs_diff(anchor) < NAMES_APART)
         .find_map(|at| Some((at, form_name(page.lines[at], &normalized[at])?)));
     let Some((at, (name, amended))) = name_match else {
         return schedule_form(page, anchor);
@@ -351,12 +351,12 @@ pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
         })
         .map(|at| cover.lines[at])
         .collect();
-    let has_number = |line: &&&str| {
-        line.split_whitespace()
-            .any(|word| parse_irs_number(word).is_some() || parse_file_number(word).is_some())
-    };
+
     near.iter()
-        .filter(has_number)
+        .filter(|line| {
+            line.split_whitespace()
+                .any(|word| parse_irs_number(word).is_some() || parse_file_number(word).is_some())
+        })
         .find_map(|line| beside_numbers(line))
         .or_else(|| near.iter().find_map(|line| parse_place(line)))
 }
@@ -390,7 +390,7 @@ pub(super) fn parse_place(text: &str) -> Option<String> {
 
     let sound = (1..=5).contains(&words.len())
         && normalize_key(text).len() >= 2
-        && words.iter().all(|word: &&str| {
+        && words.iter().all(|word| {
             let letters = word
                 .chars()
                 .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
@@ -400,7 +400,7 @@ pub(super) fn parse_place(text: &str) -> Option<String> {
     (sound
         && !words
             .iter()
-            .any(|word: &&str| PLACE_CAPTIONS.contains(&normalize_key(word))))
+            .any(|word| PLACE_CAPTIONS.contains(&normalize_key(word))))
     .then(|| words.join(" "))
 }
 

@@ -220,7 +220,7 @@ fn topic(title: &str) -> String {
 fn title_case(title: &str) -> String {
     title
         .split(' ')
-        .map(|word: &str| {
+        .map(|word| {
             if is_numeral(word) {
                 return word.to_owned();
             }

@@ -83,13 +83,10 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
 /// Index after the first occurrence of `caption`, ignoring case and punctuation.
 pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
     let at = words.windows(caption.len()).position(|window| {
-        window
-            .iter()
-            .zip(caption)
-            .all(|(word, caption): (&&str, &&str)| {
-                word.trim_matches(|c: char| !c.is_alphanumeric())
-                    .eq_ignore_ascii_case(caption)
-            })
+        window.iter().zip(caption).all(|(word, caption)| {
+            word.trim_matches(|c: char| !c.is_alphanumeric())
+                .eq_ignore_ascii_case(caption)
+        })
     })?;
     Some(at + caption.len())
 }

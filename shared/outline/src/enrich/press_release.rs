@@ -185,7 +185,7 @@ fn name_before(words: &[&str]) -> Option<String> {
         .iter()
         .rev()
         .take(NAME_WORDS + 1)
-        .take_while(|word: &&&str| {
+        .take_while(|word| {
             let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
             let dash = word.contains("--")
                 || word.contains('–')

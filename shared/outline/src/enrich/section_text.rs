@@ -21,7 +21,7 @@ pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
 /// Removes a preface of blank lines, so that the tree starts with its first heading.
 pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
     if tree.sections.len() > 1
-        && tree.sections.first().is_some_and(|section: &Section| {
+        && tree.sections.first().is_some_and(|section| {
             let declared = section.kind == SectionKind::Preface && section.children.is_empty();
             let text = matches!(section.span, SectionSpan::Lines { .. });
             declared

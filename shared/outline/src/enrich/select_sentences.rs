@@ -70,7 +70,7 @@ impl SentenceSelector {
         let candidates: Vec<SelectionCandidate> = items
             .iter()
             .enumerate()
-            .filter_map(|(index, item): (usize, &String)| {
+            .filter_map(|(index, item)| {
                 let words = terms::count(item);
                 let fits = words > 0 && item.len() <= words * WORD_BYTES;
                 fits.then(|| SelectionCandidate {

@@ -53,7 +53,7 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
     if form.name() == "8-K" {
         tree.facts.reported_items = items
             .iter()
-            .map(|item: &FilingItem| {
+            .map(|item| {
                 stemma_document::Fact::from_text(
                     item.number.clone(),
                     item.pages.map(PageSpan::start),

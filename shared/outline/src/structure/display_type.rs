@@ -204,25 +204,24 @@ pub(super) fn caption_styles(headings: &[&HeadingCandidate], document: &Document
 /// Runs of headings on one page with no text between them: labels, call-outs, addresses.
 pub(super) fn label_runs(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
     let lines = document.lines;
-    let mut dropped = vec![false; headings.len()];
-    let mut start = 0;
-    while start < headings.len() {
-        let mut end = start + 1;
-        while end < headings.len() && is_stacked(lines, headings[end - 1], headings[end]) {
-            end += 1;
-        }
-        if end - start >= MIN_LABELS {
-            let top = headings[start].style;
-            let is_titled = headings[start + 1..end]
-                .iter()
-                .all(|label| label.style > top);
-            // Behind the names on a cover, the last line may be the first heading.
-            let is_opened = is_over_paragraph(lines, headings[end - 1]);
-            dropped[start + usize::from(is_titled)..end - usize::from(is_opened)].fill(true);
-        }
-        start = end;
-    }
-    dropped
+    headings
+        .chunk_by(|above, below| is_stacked(lines, above, below))
+        .flat_map(|run| {
+            let mut dropped = vec![false; run.len()];
+            if let [first, labels @ .., last] = run
+                && run.len() >= MIN_LABELS
+            {
+                let is_titled = labels
+                    .iter()
+                    .chain([last])
+                    .all(|label| label.style > first.style);
+                // Behind the names on a cover, the last line may be the first heading.
+                let is_opened = is_over_paragraph(lines, last);
+                dropped[usize::from(is_titled)..run.len() - usize::from(is_opened)].fill(true);
+            }
+            dropped
+        })
+        .collect()
 }
 
 /// Lowers titles that are larger than all sections and stand on one page only.

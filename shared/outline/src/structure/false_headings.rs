@@ -200,9 +200,7 @@ pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
     // A label starts at the same left edge as the rows it labels. Column heads start further right, and a heading over a
     // table keeps its distance from the text above.
     tight
-        && lines
-            .next_on_page(at)
-            .is_some_and(|next: &LineFeatures<'_>| {
-                next.table && next.gap < LABEL_GAP && next.x0 < row.x0 + 3.0 * row.size
-            })
+        && lines.next_on_page(at).is_some_and(|next| {
+            next.table && next.gap < LABEL_GAP && next.x0 < row.x0 + 3.0 * row.size
+        })
 }

@@ -132,8 +132,9 @@ impl SecForm {
     pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
         let key = titles::normalize_key(title);
         let mut fitting = self.entries().filter(|item| {
-            let mut variants = item.titles.iter();
-            variants.any(|variant| titles::normalize_key(variant) == key)
+            item.titles
+                .iter()
+                .any(|variant| titles::normalize_key(variant) == key)
         });
         let item = fitting.next()?;
         (fitting.next().is_none() && key.len() >= 8).then_some(item.key)

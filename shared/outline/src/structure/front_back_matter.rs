@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stemma_document::EvidenceSource;
 use stemma_reading::vocabulary::FRONT_MATTER_TITLES;
 
+use super::counts::counts;
 use super::heading_candidate::Document;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
@@ -239,10 +240,8 @@ pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<us
             is_caption.then_some((at, key, between.is_empty()))
         })
         .collect();
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, key, _) in captions.iter().filter(|(_, _, right_above)| *right_above) {
-        *count.entry(key).or_default() += 1;
-    }
+    let above = captions.iter().filter(|(_, _, right_above)| *right_above);
+    let count = counts(above.map(|(_, key, _)| key.as_str()));
     captions
         .iter()
         .filter(|(at, key, right_above)| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::forms::{FormItem, ItemNumber, SecForm};
+use super::forms::{ItemNumber, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
 use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
 use super::monotone_chain::{self, Placement};
@@ -201,7 +201,8 @@ impl ItemSearch<'_, '_> {
     ) -> Vec<(LocatedItem, f32)> {
         let read = titles::truncate_bytes(text, HEAD_BYTES);
         let front = read[..read.len() - head.rest.len()].trim_end();
-        let read_keys = |(key, last_key): (usize, usize)| {
+        let keys = self.form.keys_of_heading(head).into_iter();
+        keys.map(|(key, last_key)| {
             let (like, mut last, mut title) = self.best_title(at, key, head.rest);
             if last_key > key {
                 (last, title) = self.combined_title(at, last, title);
@@ -223,12 +224,8 @@ impl ItemSearch<'_, '_> {
                 ..LocatedItem::new(key, (at, last), title, head.number)
             };
             (item, base + if is_mention { MENTION } else { 0.0 })
-        };
-        self.form
-            .keys_of_heading(head)
-            .into_iter()
-            .map(read_keys)
-            .collect()
+        })
+        .collect()
     }
 
     fn bare_items(&self, at: usize, tag: ItemNumber, rest: &str) -> Vec<(LocatedItem, f32)> {
@@ -252,11 +249,11 @@ impl ItemSearch<'_, '_> {
         if row.words > 22 || row.running || row.table || !stands_out {
             return Vec::new();
         }
-        let is_title = |item: &&FormItem| {
-            let mut variants = self.title_variants[item.key].iter();
-            variants.any(|title| title.core == row.key)
-        };
-        let items = self.form.entries().filter(is_title);
+        let items = self.form.entries().filter(|item| {
+            self.title_variants[item.key]
+                .iter()
+                .any(|title| title.core == row.key)
+        });
         items
             .map(|item| LocatedItem::new(item.key, (at, at), row.text.to_string(), ""))
             .map(|item| (item, TITLE_ALONE))

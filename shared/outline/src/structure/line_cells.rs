@@ -1,6 +1,6 @@
 //! Cells of lines, and which lines belong to tables that the file declares.
 
-use stemma_document::{GridLine, Line, Page, StyleRun, Word};
+use stemma_document::{GridLine, Line, Page, Word};
 
 use super::line_features::{LineFeatures, MAX_TITLE_WORDS};
 use super::statements::names_statement;
@@ -107,7 +107,7 @@ pub(super) fn is_titled(line: &Line, end: usize) -> bool {
         && !rest.is_empty()
         && rest
             .iter()
-            .all(|run: &StyleRun| run.size.points() + 0.9 < first.size.points())
+            .all(|run| run.size.points() + 0.9 < first.size.points())
 }
 
 /// The number of a section alone: `(5)`, `5.`, `A.`

@@ -246,15 +246,15 @@ impl<'a> LineTable<'a> {
 
     fn find_numbers(&mut self) {
         // Footnotes are small and have their own numbers.
-        let may_begin = |row: &&LineFeatures<'_>| {
-            !(row.running || row.table || row.prose)
-                && row.words <= 16
-                && row.size > self.body - LARGER
-        };
+
         self.numbers = self
             .rows
             .iter()
-            .filter(may_begin)
+            .filter(|row| {
+                !(row.running || row.table || row.prose)
+                    && row.words <= 16
+                    && row.size > self.body - LARGER
+            })
             .filter_map(|row| numbering::first_number(row.text).filter(|number| number.bare))
             .map(|number| number.value)
             .collect();
@@ -274,7 +274,7 @@ impl<'a> LineTable<'a> {
             let range = self.rows_on(page);
             let own: Vec<bool> = self.rows[range.clone()]
                 .iter()
-                .map(|row: &LineFeatures<'_>| row.cells >= 2 && row.figures || row.cells >= 4)
+                .map(|row| row.cells >= 2 && row.figures || row.cells >= 4)
                 .collect();
             let declared = declared_rows(&self.rows[range.clone()], source, &own);
             for (offset, row) in self.rows[range].iter_mut().enumerate() {

@@ -12,6 +12,7 @@
 mod added_headings;
 mod agreements;
 mod candidates;
+pub(crate) mod counts;
 mod cross_index;
 mod display_type;
 mod exhibits;

@@ -144,7 +144,7 @@ pub(super) fn are_sequential(titles: &[&str]) -> bool {
     let all: Vec<Vec<TitleNumber<'_>>> = titles.iter().map(|title| parse_numbers(title)).collect();
     let steady = all
         .windows(2)
-        .filter(|pair: &&[Vec<TitleNumber<'_>>]| {
+        .filter(|pair| {
             pair[0]
                 .iter()
                 .any(|a| pair[1].iter().any(|b| is_next(a, b)))

@@ -10,7 +10,7 @@ use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
 use super::heading_candidate::HeadingCandidate;
 use super::heading_style::HeadingStyle;
-use super::line_features::{LineFeatures, LineTable};
+use super::line_features::LineTable;
 use super::outline_head::{OutlineHead, enclosing_heads};
 use super::{StructureSettings, windows};
 
@@ -38,12 +38,10 @@ impl RowTokens {
     }
 
     pub(super) fn from_rows(lines: &LineTable<'_>, pages: &[Page]) -> Self {
-        let line_of = |row: &LineFeatures<'_>| &pages[row.page as usize].lines[row.line as usize];
         Self::new(
-            lines
-                .rows
-                .iter()
-                .map(|row| windows::tokens_of_line(line_of(row))),
+            lines.rows.iter().map(|row| {
+                windows::tokens_of_line(&pages[row.page as usize].lines[row.line as usize])
+            }),
         )
     }
 

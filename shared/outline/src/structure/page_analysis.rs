@@ -87,16 +87,17 @@ impl<'a> PageAnalysis<'a> {
     /// The line of a page that is most similar to a title, if any is.
     pub(crate) fn nearest_line(&self, title: &str, page: PageNo) -> Option<&str> {
         let title = TitleKeys::new(title);
-        let rows = self.lines.rows[self.lines.rows_on(page.index())].iter();
-        rows.map(|row| {
-            (
-                titles::title_similarity(&TitleKeys::new(row.text), &title),
-                row.text,
-            )
-        })
-        .filter(|(like, _)| *like >= MIN_NEAREST)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, text)| text)
+        self.lines.rows[self.lines.rows_on(page.index())]
+            .iter()
+            .map(|row| {
+                (
+                    titles::title_similarity(&TitleKeys::new(row.text), &title),
+                    row.text,
+                )
+            })
+            .filter(|(like, _)| *like >= MIN_NEAREST)
+            .max_by(|(one, _), (other, _)| one.total_cmp(other))
+            .map(|(_, text)| text)
     }
 
     /// The first line of a page below its running heads, if any.

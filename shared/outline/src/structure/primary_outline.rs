@@ -122,6 +122,7 @@ pub(super) fn build_primary_outline(
 }
 
 /// Candidates of one source of evidence with their places.
+#[derive(Default)]
 struct LocatedCandidates {
     candidates: Vec<SectionCandidate>,
     hits: Vec<Option<LocatedTitle>>,

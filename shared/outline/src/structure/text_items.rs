@@ -161,8 +161,10 @@ fn form_of(rows: &TextRows) -> Option<SecForm> {
     let by_cover = cover
         .filter(|row| row.words <= 14)
         .find_map(|row| SecForm::from_cover(&titles::normalize_key(&row.text)));
-    let rows = rows.rows.iter();
-    let heads = rows.filter_map(|row| item_grammar::parse_heading(&row.text));
+    let heads = rows
+        .rows
+        .iter()
+        .filter_map(|row| item_grammar::parse_heading(&row.text));
     by_cover.or_else(|| SecForm::from_headings(heads.take(MAX_CANDIDATES)))
 }
 

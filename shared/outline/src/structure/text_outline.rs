@@ -24,8 +24,8 @@ pub(super) fn outline(
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
     let counts = text.lines.iter().enumerate().map(|(at, line)| {
-        let estimate = || u32::try_from(line.len() / 4 + 1).unwrap_or(u32::MAX);
-        text.tokens.get(at).copied().unwrap_or_else(estimate)
+        let counted = text.tokens.get(at).copied();
+        counted.unwrap_or_else(|| u32::try_from(line.len() / 4 + 1).unwrap_or(u32::MAX))
     });
     let tokens = RowTokens::new(counts);
 
@@ -164,7 +164,7 @@ fn split_into_parts(
     starts
         .iter()
         .enumerate()
-        .map(|(at, line): (usize, &u32)| MarkupNode {
+        .map(|(at, line)| MarkupNode {
             line: *line,
             level: node.level.saturating_add(1),
             title: format!("{} (part {})", node.title, at + 1),

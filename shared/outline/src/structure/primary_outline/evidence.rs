@@ -91,12 +91,7 @@ impl OutlineBuilder<'_, '_> {
             toc = second.filter(|second| !second.is_bare()).or(toc);
         }
         let Some(contents) = toc else {
-            return LocatedCandidates {
-                candidates: Vec::new(),
-                hits: Vec::new(),
-                is_reliable: false,
-                title: None,
-            };
+            return LocatedCandidates::default();
         };
         // The contents of a filing may list pages of its exhibits; those of an exhibit never leave it.
         let listed = if document.is_main() {

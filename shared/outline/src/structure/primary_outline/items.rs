@@ -212,11 +212,9 @@ impl OutlineBuilder<'_, '_> {
             .map_or(document.rows.start, |item| item.rows.0);
         for at in document.rows.start..first {
             let row = &self.lines.rows[at];
-            let stands_out = row.bold || row.caps || row.centered;
-            let is_title = stands_out && !row.prose && !row.table && !row.running;
             let names_caution =
                 row.key.contains("forwardlooking") || row.key.starts_with("cautionary");
-            if !is_title || !names_caution || row.words > TITLE_WORDS {
+            if !names_caution || !is_title(row, row.bold || row.caps || row.centered) {
                 continue;
             }
             let wraps = self.lines.next_on_page(at).is_some_and(|next| {
@@ -250,8 +248,7 @@ impl OutlineBuilder<'_, '_> {
             let row = &self.lines.rows[*at];
             let emphasized = self.lines.is_emphasized(row.emphasis);
             let stands_out = row.bold || row.caps || row.centered || emphasized;
-            let is_title = stands_out && !row.prose && !row.table && !row.running;
-            is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
+            is_title(row, stands_out) && row.key.contains("executiveofficers")
         });
         if let Some(at) = heading {
             self.push(self.grammar_head((at, at), 2 * RANK_STEP));
@@ -295,6 +292,11 @@ impl OutlineBuilder<'_, '_> {
             }
         }
     }
+}
+
+fn is_title(row: &LineFeatures<'_>, stands_out: bool) -> bool {
+    let is_text = row.prose || row.table || row.running;
+    stands_out && !is_text && row.words <= TITLE_WORDS
 }
 
 fn has_key(items: &[LocatedItem], key: usize) -> bool {
@@ -359,7 +361,7 @@ fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
 /// Puts an index of exhibits that stands before the last Item under the Item above it.
 // At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
 pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
-    let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
+    let Some(last) = heads.iter().rposition(|head| {
         item_grammar::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
     }) else {
         return;
@@ -377,7 +379,7 @@ pub(super) fn limit_top_sections(heads: &mut [OutlineHead]) {
     let top = heads.iter().filter(|head| head.rank == RANK_STEP).count();
     let Some(last_part) = heads
         .iter()
-        .rposition(|head: &OutlineHead| {
+        .rposition(|head| {
             head.rank == RANK_STEP
                 && item_grammar::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
         })
