@@ -1,7 +1,7 @@
 //! Titles and Items normalized for comparison across years.
 
-use stemma_document::english_words::{self, MONTHS};
-
+use stemma_document::english_words;
+use stemma_reading::calendar::month;
 use stemma_reading::tokenizer::{content_words, tokenize};
 use stemma_reading::vocabulary::NUMBERED_PARTS;
 
@@ -24,10 +24,7 @@ pub(super) fn title_key(title: &str) -> Vec<String> {
 }
 
 fn is_month(word: &str) -> bool {
-    word != "may"
-        && MONTHS
-            .iter()
-            .any(|month| word.len() >= 3 && month.starts_with(word.trim_end_matches('i')))
+    word != "may" && month(word.trim_end_matches('i')).is_some()
 }
 
 // Removes the number of a title: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`. A title that is

@@ -5,6 +5,8 @@ use stemma_document::{
     ByteSpan, Page, Position, Section, SectionSpan, SectionTree, Source, SourceBody,
 };
 
+use crate::structure::page_labels::is_page_number;
+
 /// Sets the bytes of all sections: from the first character of their heading to the last of their text. Running heads and
 /// feet at either end do not count.
 pub(crate) fn set_section_bytes(tree: &mut SectionTree, source: &Source) {
@@ -57,14 +59,9 @@ fn bytes_between(pages: &[Page], from: Position, to: Option<Position>) -> Option
 
 /// Whether a line is only a page number or a link back to the contents.
 fn is_page_foot(line: &str) -> bool {
-    // A figure of a table has separators or signs.
-    let is_number =
-        |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     let text = line.trim().trim_matches(['-', '–', '—', ' ']);
     let key = normalize_key(text.get(..40).unwrap_or(text));
-    let of_statements = text.strip_prefix("F-").is_some_and(is_number);
-    is_number(text)
-        || of_statements
+    is_page_number(text)
         || matches!(
             key.as_str(),
             "tableofcontents" | "backtocontents" | "backtotableofcontents"

@@ -71,12 +71,14 @@ pub fn assess(tree: &SectionTree, source: &Source, titles_found: f32) -> Doubt {
 /// heading that holds most of the document.
 pub fn places_without_headings(tree: &SectionTree) -> Vec<PageSpan> {
     let total: u32 = tree.sections.iter().map(|section| section.tokens).sum();
-    let open = tree
-        .walk()
-        .map(|(_, section)| section)
+    let open = sections(tree)
         .filter(|section| section.kind == SectionKind::Window || is_large_leaf(section))
         .filter_map(own_pages);
     open.chain(dominant_section(tree, total).pages).collect()
+}
+
+fn sections(tree: &SectionTree) -> impl Iterator<Item = &Section> {
+    tree.walk().map(|(_, section)| section)
 }
 
 // The pages of its text above the first sub-section.
@@ -123,11 +125,7 @@ fn share_of(part: u32, whole: u32) -> f32 {
 }
 
 fn windows(tree: &SectionTree, total: u32) -> DoubtReason {
-    let windows = || {
-        tree.walk()
-            .map(|(_, section)| section)
-            .filter(|section| section.kind == SectionKind::Window)
-    };
+    let windows = || sections(tree).filter(|section| section.kind == SectionKind::Window);
     let tokens = windows().map(|section| section.own_tokens).sum();
     let detail = format!("{} windows stand in for sections", windows().count());
     sign(
@@ -139,11 +137,7 @@ fn windows(tree: &SectionTree, total: u32) -> DoubtReason {
 }
 
 fn large_leaves(tree: &SectionTree, total: u32) -> DoubtReason {
-    let large = || {
-        tree.walk()
-            .map(|(_, section)| section)
-            .filter(|section| is_large_leaf(section))
-    };
+    let large = || sections(tree).filter(|section| is_large_leaf(section));
     let excess = large()
         .map(|section| section.own_tokens - LARGE_LEAF_TOKENS)
         .sum();
@@ -209,9 +203,7 @@ impl<'t> NumberSteps<'t> {
     fn count_siblings(&mut self, sections: &'t [Section]) {
         let mut last: BTreeMap<(NumberClass, u32), u32> = BTreeMap::new();
         for section in sections {
-            let Some(number) = numbering::parse_numbers(&section.title)
-                .into_iter()
-                .next()
+            let Some(number) = numbering::first_number(&section.title)
                 .filter(|number| goes_on_counting(number.class) && !number.bare)
             else {
                 continue;
@@ -268,11 +260,8 @@ fn numbering_gaps(tree: &SectionTree) -> DoubtReason {
 
 fn tiny_sections(tree: &SectionTree) -> DoubtReason {
     let leaves = || {
-        tree.walk()
-            .map(|(_, section)| section)
-            .filter(|section: &&Section| {
-                section.kind == SectionKind::Heading && section.children.is_empty()
-            })
+        sections(tree)
+            .filter(|section| section.kind == SectionKind::Heading && section.children.is_empty())
     };
     let tiny = || leaves().filter(|section| section.own_tokens < TINY_TOKENS);
     let share = tiny().count() as f32 / leaves().count().max(1) as f32;

@@ -7,8 +7,7 @@
 
 use std::ops::Range;
 
-use stemma_document::english_words::MONTHS;
-
+use crate::calendar::month;
 use crate::vocabulary::{
     END_MARKS, FISCAL_FILLERS, FISCAL_PREFIXES, LAST_WORDS, NEWEST_WORDS, ORDINALS,
 };
@@ -184,9 +183,9 @@ impl Reader<'_> {
         self.period.reported.push(year);
     }
 
-    fn add_end(&mut self, year: u16, month: usize, day: u64) {
+    fn add_end(&mut self, year: u16, month: u64, day: u64) {
         self.add_year(year);
-        let end = u64::from(year) * 10_000 + month as u64 * 100 + day;
+        let end = u64::from(year) * 10_000 + month * 100 + day;
         self.period.end = self.period.end.max(Some(end));
     }
 
@@ -196,7 +195,7 @@ impl Reader<'_> {
         let joined = ["-", "/"].contains(&self.gap(at + 1)) && self.gap(at + 1) == self.gap(at + 2);
         if joined && let Some(year) = year(self.digits(at)) {
             if is_day(numbers[1], numbers[2]) {
-                self.add_end(year, numbers[1] as usize, numbers[2]);
+                self.add_end(year, numbers[1], numbers[2]);
                 return 3;
             }
             return 0;
@@ -208,15 +207,13 @@ impl Reader<'_> {
                 false => (numbers[1], numbers[0]),
             };
             if is_day(month, day) {
-                self.add_end(year, month as usize, day);
+                self.add_end(year, month, day);
                 return 3;
             }
             return 0;
         }
-        if let Some(month) = month(self.word(at)) {
-            if let Some(year) =
-                year(self.digits(at + 2)).filter(|_| is_day(month as u64, numbers[1]))
-            {
+        if let Some(month) = month(self.word(at)).map(u64::from) {
+            if let Some(year) = year(self.digits(at + 2)).filter(|_| is_day(month, numbers[1])) {
                 self.add_end(year, month, numbers[1]);
                 return 3;
             }
@@ -228,9 +225,9 @@ impl Reader<'_> {
             }
         }
         if let (Some(month), Some(year)) = (month(self.word(at + 1)), year(self.digits(at + 2)))
-            && is_day(month as u64, numbers[0])
+            && is_day(u64::from(month), numbers[0])
         {
-            self.add_end(year, month, numbers[0]);
+            self.add_end(year, u64::from(month), numbers[0]);
             return 3;
         }
         0
@@ -468,14 +465,6 @@ fn year_of_digits(digits: &str) -> Option<u16> {
 
 fn is_day(month: u64, day: u64) -> bool {
     (1..=12).contains(&month) && (1..=31).contains(&day)
-}
-
-// The number of a month: `June`, `Jun`, `Sept`.
-fn month(word: &str) -> Option<usize> {
-    let at = MONTHS.iter().position(|name| {
-        *name == word || word.len() >= 3 && word.len() <= 4 && name.starts_with(word)
-    })?;
-    Some(at + 1)
 }
 
 // "latest", "most recent", "last year", "past three fiscal years", "three-year average".

@@ -1,17 +1,19 @@
 //! Reads the text of pages: words, numbers, periods, statements and tables. Pure: no IO and no async.
 //!
 //! - [`tokenizer`]: the normalized words that index, queries and comparisons share; [`question_words`]: words of asking.
-//! - [`text_words`]: the words of a text as written; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
-//!   that a text names; [`dates`]: the period that a query asks about.
+//! - [`text_words`]: the words of a text as written; [`terms`]: its terms for summaries; [`language`]: its language; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
+//!   that a text names; [`dates`]: the period that a query asks about; [`calendar`]: dates.
 //! - [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
 //! - [`tables`]: rows and cells for claims, and whole tables for people.
 
+pub mod calendar;
 pub mod companies;
 pub mod dates;
 pub mod figures;
+pub mod language;
 pub mod numbers;
 pub mod page_features;
 pub mod period;
@@ -19,6 +21,7 @@ pub mod question_words;
 pub mod sentences;
 pub mod statement_pages;
 pub mod tables;
+pub mod terms;
 pub mod text_blocks;
 pub mod text_words;
 pub mod tokenizer;

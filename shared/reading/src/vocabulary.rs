@@ -142,6 +142,9 @@ word_lists! {
         ANNOUNCING_VERBS: WordList,
         OFFICES: WordList,
         COVER_CAPTIONS: WordList,
+        PLACE_CAPTIONS: WordList,
+        CAPTION_PHRASES: WordList,
+        REGISTRANT_CAPTIONS: WordList,
     }
     "countries.txt" {
         COUNTRIES: WordMap,
@@ -151,6 +154,16 @@ word_lists! {
         COVER_FORMS: WordMap,
         AFTER_FORM: WordList,
         OTHER_FORMS: WordMap,
+    }
+    "items.txt" {
+        ANNUAL_ITEMS: WordList,
+        QUARTERLY_ITEMS: WordList,
+        CURRENT_ITEMS: WordList,
+        FOREIGN_ITEMS: WordList,
+    }
+    "languages.txt" {
+        LATIN_WORDS: WordMap,
+        FUNCTION_WORDS_OF_LANGUAGES: WordList,
     }
     "numbers.txt" {
         PERCENT_WORDS: WordList,
@@ -176,6 +189,7 @@ word_lists! {
         YEAR_VERBS: WordList,
         QUARTER_WORDS: WordList,
         BEFORE_PERIOD: WordList,
+        PERIOD_HEADS: WordList,
     }
     "questions.txt" {
         BEFORE_NAMES: WordList,
@@ -198,6 +212,10 @@ word_lists! {
         PART_WORDS: WordList,
         REFERRING_PHRASES: WordList,
         OTHER_DOCUMENTS: WordMap,
+        STATED_PLACES: WordList,
+        THIS_DOCUMENT: WordList,
+        ADDRESSED_DOCUMENTS: WordList,
+        EMPTY_ANSWERS: WordList,
     }
     "sentences.txt" {
         ABBREVIATIONS: WordList,
@@ -224,10 +242,13 @@ word_lists! {
         EQUITY_ROWS: WordList,
         EQUITY_TOTALS: WordList,
         LOOK_ALIKES: WordList,
+        STATEMENT_KEYS: WordList,
+        REPORT_OWNERS: WordList,
     }
     "tables.txt" {
         STATED_SCALES: WordList,
         COLUMN_WORDS: WordList,
+        COLUMN_HEAD_WORDS: WordList,
     }
     "titles.txt" {
         EXHIBIT_INDEXES: WordList,
@@ -243,6 +264,12 @@ word_lists! {
         DATE_WORDS: WordList,
         UNFINISHED_ENDS: WordList,
         SMALL_TITLE_WORDS: WordList,
+        PROPOSALS: WordList,
+        COMMON_TITLES: WordList,
+        FILE_ENDINGS: WordList,
+        SIGNAL_WORDS: WordList,
+        CLOSING_TITLES: WordList,
+        CONTENTS_TITLES: WordList,
     }
     "words.txt" {
         STOP_WORDS: WordList,

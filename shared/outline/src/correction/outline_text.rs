@@ -245,11 +245,7 @@ fn parse_heading(line: &str, above: u16, extent: Extent) -> Result<CorrectedHead
 /// A title on one line, in a form that is read back unchanged.
 pub(super) fn clean_title(title: &str) -> String {
     let spaced = title.replace(char::is_control, " ").replace(reorders, "");
-    let mut end = spaced.len().min(MAX_TITLE_BYTES);
-    while !spaced.is_char_boundary(end) {
-        end -= 1;
-    }
-    let cleaned = spaced[..end].trim();
+    let cleaned = spaced[..spaced.floor_char_boundary(MAX_TITLE_BYTES)].trim();
     if cleaned.is_empty() { "-" } else { cleaned }.into()
 }
 

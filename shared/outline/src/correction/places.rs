@@ -1,17 +1,18 @@
 //! Finds the headings of a correction in the document, and makes the draft of a tree from them.
 
 use stemma_document::{
-    DraftEntry, EntryVerdict, EvidenceSource, Gap, LocatedEntry, Method, OutlineError, PageNo,
-    PageSpan, Position, Pt, SectionKind, SectionStart, SectionTree, Source, SourceBody, TextLines,
-    VerifiedOutline,
+    DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, LocatedEntry, Method, OutlineError,
+    PageNo, PageSpan, Position, Pt, SectionKind, SectionStart, SectionTree, Source, SourceBody,
+    TextLines, VerifiedOutline,
 };
 
 use super::outline_text::LineError;
 use super::{CorrectedHeading, Correction, HeadingClaim, unit};
 use crate::structure::Draft;
-use crate::structure::page_analysis::{
-    HeadingRows, PageAnalysis, ProposedSection, leading_number, title_similarity,
-};
+use crate::structure::numbering::leading_number;
+use crate::structure::page_analysis::PageAnalysis;
+use crate::structure::section_candidate::SectionCandidate;
+use crate::structure::titles::similarity;
 
 /// Code of the gap for headings that newer rules of extraction no longer find.
 const NOT_FOUND: &str = "outline.correction_not_found";
@@ -91,43 +92,44 @@ fn find_on_page(
     let Some(page) = headings.first().and_then(|first| PageNo::new(first.at)) else {
         return vec![None; headings.len()];
     };
-    let proposed: Vec<ProposedSection> = headings.iter().map(proposed_section).collect();
     // Titles without a line are searched together, because they must follow each other on the page.
-    let together: Vec<usize> = (0..headings.len())
-        .filter(|at| headings[*at].line.is_none() && has_title(&headings[*at]))
-        .collect();
-    let titles: Vec<&ProposedSection> = together.iter().map(|at| &proposed[*at]).collect();
-    let mut spots: Vec<Option<HeadingRows>> = vec![None; headings.len()];
-    for (at, spot) in together
-        .into_iter()
-        .zip(analysis.locate_on_page(&titles, page))
-    {
-        spots[at] = spot;
-    }
+    let is_searched = |heading: &&CorrectedHeading| {
+        heading.line.is_none()
+            && matches!(
+                heading.claim,
+                HeadingClaim::Printed | HeadingClaim::Unverified
+            )
+    };
+    let titles: Vec<SectionCandidate> =
+        headings.iter().filter(is_searched).map(candidate).collect();
+    let mut located = analysis.locate_on_page(&titles, page).into_iter();
     let mut found = Vec::with_capacity(headings.len());
-    for ((heading, proposed), spot) in headings.iter().zip(&proposed).zip(spots) {
-        let spot = match heading.line {
-            Some(line) if heading.claim == HeadingClaim::Printed => {
-                analysis.locate_at_line(proposed, page, line - 1)
+    for heading in headings {
+        let searched = Some(heading)
+            .filter(is_searched)
+            .and_then(|_| located.next().flatten());
+        let is_printed = heading.claim == HeadingClaim::Printed;
+        let row = match heading.line {
+            Some(line) if is_printed => analysis.locate_at_line(candidate(heading), page, line - 1),
+            Some(line) => analysis.row_at(page, line - 1),
+            None if heading.claim == HeadingClaim::Unverified => {
+                searched.or_else(|| analysis.first_row(page))
             }
-            Some(line) => analysis.heading_at(position(page, line - 1)),
-            None => spot,
+            None => searched,
         };
-        let spot = match heading.claim {
-            HeadingClaim::Unverified if heading.line.is_none() => {
-                spot.or_else(|| analysis.first_line(page))
-            }
-            _ => spot,
-        };
-        found.push(match spot {
-            Some(spot) => Some(found_at(analysis, spot)),
-            None if heading.claim == HeadingClaim::Printed => None,
-            // The page has no such line. The first one is the top of the page, also if it is blank.
+        found.push(match row {
+            Some(row) => Some(FoundHeading {
+                line: analysis.position(row).line,
+                start: SectionStart::Page(analysis.position(row)),
+                starts_page: analysis.starts_page(row),
+            }),
+            None if is_printed => None,
+            // The page has no such line.
             None if heading.line.is_some_and(|line| line > 1) => None,
             // The top of the page, also if it is blank.
             None => Some(FoundHeading {
                 line: 0,
-                start: position(page, 0),
+                start: top_of(page),
                 starts_page: true,
             }),
         });
@@ -135,45 +137,29 @@ fn find_on_page(
     found
 }
 
-fn has_title(heading: &CorrectedHeading) -> bool {
-    matches!(
-        heading.claim,
-        HeadingClaim::Printed | HeadingClaim::Unverified
-    )
-}
-
-fn position(page: PageNo, line: u32) -> SectionStart {
+fn top_of(page: PageNo) -> SectionStart {
     SectionStart::Page(Position {
         page,
-        line,
+        line: 0,
         y: Pt::new(0.0),
     })
 }
 
-fn found_at(analysis: &PageAnalysis<'_>, spot: HeadingRows) -> FoundHeading {
-    let start = analysis.place(spot);
-    FoundHeading {
-        line: start.reading_order().1,
-        start,
-        starts_page: analysis.starts_page(spot),
-    }
-}
-
-fn proposed_section(heading: &CorrectedHeading) -> ProposedSection {
-    ProposedSection {
-        title: heading.title.clone(),
-        level: heading.level,
-        page: PageNo::new(heading.at),
-        evidence: EvidenceSource::Person,
+fn candidate(heading: &CorrectedHeading) -> SectionCandidate {
+    SectionCandidate {
+        level: heading.level.max(1),
+        predicted: PageNo::new(heading.at).map(|page| page.get() - 1),
+        ..SectionCandidate::new(&heading.title, EvidenceSource::Person)
     }
 }
 
 fn nearest_on_pages(analysis: &PageAnalysis<'_>, heading: &CorrectedHeading) -> Option<String> {
-    let mut proposed = proposed_section(heading);
     let page = PageNo::new(heading.at)?;
-    let spots = analysis.locate_on_page(&[&proposed], page);
-    if let Some(spot) = spots.into_iter().next().flatten() {
-        let line = analysis.place(spot).reading_order().1 + 1;
+    let mut rows = analysis
+        .locate_on_page(&[candidate(heading)], page)
+        .into_iter();
+    if let Some(row) = rows.next().flatten() {
+        let line = analysis.position(row).line + 1;
         return Some(match heading.line {
             Some(_) => format!("line {line} has it"),
             None => format!("line {line} has it, but above the heading before it"),
@@ -182,10 +168,12 @@ fn nearest_on_pages(analysis: &PageAnalysis<'_>, heading: &CorrectedHeading) -> 
     if let Some(nearest) = analysis.nearest_line(&heading.title, page) {
         return Some(format!("the nearest line there is `{}`", clipped(nearest)));
     }
-    proposed.page = None;
-    let spot = analysis.locate(&proposed)?;
-    let line = clipped(analysis.first_row_text(spot));
-    Some(format!("page {} has `{line}`", analysis.page(spot)))
+    let row = analysis.locate(SectionCandidate {
+        predicted: None,
+        ..candidate(heading)
+    })?;
+    let line = clipped(analysis.text(row));
+    Some(format!("page {} has `{line}`", analysis.position(row).page))
 }
 
 fn clipped(text: &str) -> String {
@@ -219,7 +207,7 @@ fn is_on_line(text: &TextLines, heading: &CorrectedHeading, line: u32) -> bool {
     let Some(first) = lines.next().map(|line| line.trim()) else {
         return false;
     };
-    if title_similarity(first, &heading.title) >= MIN_SIMILARITY {
+    if similarity(first, &heading.title) >= MIN_SIMILARITY {
         return true;
     }
     // The title may share its line with other words, and go on below it.
@@ -369,10 +357,8 @@ fn verified_outline(
     let mut above: Option<SectionStart> = None;
     for (heading, found) in correction.headings.iter().zip(found) {
         let nowhere = match extent {
-            stemma_document::Extent::Pages(_) => {
-                position(PageNo::new(heading.at).unwrap_or(PageNo::FIRST), 0)
-            }
-            stemma_document::Extent::Lines(_) => SectionStart::Line(heading.at),
+            Extent::Pages(_) => top_of(PageNo::new(heading.at).unwrap_or(PageNo::FIRST)),
+            Extent::Lines(_) => SectionStart::Line(heading.at),
         };
         // A title that is no longer found must not change places with the headings above it.
         let nowhere = above

@@ -9,6 +9,7 @@ use stemma_document::{
 };
 
 use super::{share_of, sign};
+use crate::structure::counts::counts;
 
 /// A line that stands out from the text and is no longer than this looks like a heading.
 const HEADING_BYTES: usize = 100;
@@ -105,12 +106,9 @@ impl<'t> HeadingLooks<'t> {
         let mut odd: Vec<&Section> = Vec::new();
         let mut all = 0;
         for headings in self.headings.values() {
-            let mut counts: BTreeMap<Look, usize> = BTreeMap::new();
-            for (_, look) in headings {
-                *counts.entry(*look).or_default() += 1;
-            }
-            let common = counts.iter().max_by_key(|(_, count)| **count);
-            let common = common.map(|(look, _)| *look);
+            let counts = counts(headings.iter().map(|(_, look)| *look));
+            let common = counts.into_iter().max_by_key(|(_, count)| *count);
+            let common = common.map(|(look, _)| look);
             let other = headings.iter().filter(|(_, look)| Some(*look) != common);
             odd.extend(other.map(|(section, _)| *section));
             all += headings.len();

@@ -9,7 +9,9 @@ use stemma_document::text::normalize_key;
 use super::cover_page::{file_number, irs_number, parse_place, state};
 use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
-use super::registrant::{clean_name, ends_with_legal_form, is_caption, is_name, name_by_caption};
+use super::registrant::{
+    clean_name, ends_with_legal_form, is_caption, is_name, name_by_caption, registrant_in_row,
+};
 
 const MAX_REGISTRANTS: usize = 40;
 // Lines of a name, its file number, state and tax number.
@@ -17,8 +19,8 @@ const BLOCK_LINES: usize = 12;
 
 /// The registrants of a cover that names several, the first one included; else empty.
 pub(super) fn registrants(cover: &FrontPage<'_>) -> Vec<CoRegistrant> {
-    let captions: Vec<usize> = (0..cover.lines.len())
-        .filter(|at| is_caption(&normalize_key(cover.lines[*at])))
+    let captions: Vec<usize> = (0..cover.keys.len())
+        .filter(|at| is_caption(&cover.keys[*at]))
         .collect();
     let Some(&first) = captions.first() else {
         return Vec::new();
@@ -48,20 +50,13 @@ pub(super) fn registrants(cover: &FrontPage<'_>) -> Vec<CoRegistrant> {
 fn in_table(cover: &FrontPage<'_>, caption: usize) -> Vec<CoRegistrant> {
     let rows = cover.lines.iter().enumerate().skip(caption + 1);
     rows.filter_map(|(at, line)| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = parse_file_number(words.first()?)?;
-        let end = words
-            .iter()
-            .position(|word| word.starts_with('(') || parse_irs_number(word).is_some())
-            .unwrap_or(words.len());
-        let name = words.get(1..end)?.join(" ");
+        let (number, name) = registrant_in_row(line)?;
         let below = cover.lines.get(at + 1).copied().unwrap_or_default();
-        let state = [line, below].into_iter().find_map(state_in_brackets);
-        is_name(&name).then(|| CoRegistrant {
+        Some(CoRegistrant {
             name: cover.fact(clean_name(&name)).with_evidence(line),
             file_number: Some(number),
-            irs_number: words.iter().rev().find_map(|word| parse_irs_number(word)),
-            state,
+            irs_number: line.split_whitespace().rev().find_map(parse_irs_number),
+            state: [line, below].into_iter().find_map(state_in_brackets),
         })
     })
     .collect()
@@ -98,11 +93,8 @@ fn with_own_captions(cover: &FrontPage<'_>, captions: &[usize]) -> Vec<CoRegistr
                 .get(index + 1)
                 .map_or(cover.lines.len(), |next| next - 1);
             let end = next.min(caption + BLOCK_LINES);
-            let block = FrontPage {
-                page: cover.page,
-                lines: cover.lines[*caption..end.max(*caption)].to_vec(),
-                layout: Vec::new(),
-            };
+            let lines = cover.lines[*caption..end.max(*caption)].to_vec();
+            let block = FrontPage::new(cover.page, lines, Vec::new());
             Some(CoRegistrant {
                 name: cover.fact(name.clone()).with_evidence(&name),
                 file_number: file_number(&block),

@@ -5,9 +5,9 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
-use stemma_reading::vocabulary::{AFTER_FORM, COVER_FORMS};
+use stemma_reading::calendar::{self, CalendarDate};
+use stemma_reading::vocabulary::{AFTER_FORM, COVER_FORMS, PLACE_CAPTIONS};
 
-use super::dates::{self, Date};
 use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{co_registrants, registrant, securities};
@@ -57,39 +57,29 @@ pub(super) fn cover_facts(
 
 /// A value with the line of the cover that has it.
 fn quoted(cover: &FrontPage<'_>, value: String) -> Fact {
-    let key = normalize_key(&value);
-    let line = cover
-        .lines
-        .iter()
-        .find(|line| line.contains(&value))
-        .or_else(|| {
-            cover
-                .lines
-                .iter()
-                .find(|line| normalize_key(line).contains(&key))
-        });
-    cover
-        .fact(value)
-        .with_evidence(line.copied().unwrap_or_default())
+    let line = cover.lines.iter().find(|line| line.contains(&value));
+    let line = line.copied().unwrap_or_else(|| line_with(cover, &value));
+    cover.fact(value).with_evidence(line)
 }
 
 /// The form with the line of the cover that names it.
 fn form_fact(cover: &FrontPage<'_>, form: String) -> Fact {
-    let key = normalize_key(form.trim_end_matches("/A"));
-    let line = cover
-        .lines
-        .iter()
-        .find(|line| normalize_key(line).contains(&key));
-    cover
-        .fact(form)
-        .with_evidence(line.copied().unwrap_or_default())
+    let line = line_with(cover, form.trim_end_matches("/A"));
+    cover.fact(form).with_evidence(line)
+}
+
+/// The first line that has the letters and digits of a value; else empty.
+fn line_with<'a>(cover: &FrontPage<'a>, value: &str) -> &'a str {
+    let key = normalize_key(value);
+    let at = cover.keys.iter().position(|line| line.contains(&key));
+    at.map_or("", |at| cover.lines[at])
 }
 
 /// The form whose cover the page is, with `/A` for amendments.
 // Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
 // the name of the form alone on its line.
 fn cover_form(page: &FrontPage<'_>) -> Option<String> {
-    let normalized: Vec<String> = page.lines.iter().map(|line| normalize_key(line)).collect();
+    let normalized = &page.keys;
     let commission = (0..normalized.len()).find(|at| {
         let is_split = normalized[*at].ends_with("exchange")
             && normalized.get(at + 1).is_some_and(|l| l == "commission");
@@ -110,26 +100,21 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
             .position(|line| line.contains("exactnameofregistrant"))
     })?;
     let name_match = (0..normalized.len())
-        .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
+        .filter(|at| at.abs_diff(anchor) < NAMES_APART)
         .find_map(|at| Some((at, form_name(page.lines[at], &normalized[at])?)));
     let Some((at, (name, amended))) = name_match else {
-        return schedule_form(page, &normalized, anchor);
+        return schedule_form(page, anchor);
     };
-    let around = normalized[at.saturating_sub(3)..normalized.len().min(at + 5)].iter();
-    Some(
-        if amended
-            || around.into_iter().any(|line: &String| {
-                let number = line
-                    .strip_prefix("amendmentno")
-                    .or_else(|| line.strip_prefix("amendmentnumber"));
-                number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-            })
-        {
-            format!("{name}/A")
-        } else {
-            name.into()
-        },
-    )
+    let around = &normalized[at.saturating_sub(3)..normalized.len().min(at + 5)];
+    let is_amended = amended
+        || around.iter().any(|line| {
+            let number = line
+                .strip_prefix("amendmentno")
+                .or_else(|| line.strip_prefix("amendmentnumber"));
+            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        });
+    let mark = if is_amended { "/A" } else { "" };
+    Some(format!("{name}{mark}"))
 }
 
 /// The form that a line names, and whether the line marks an amendment.
@@ -169,10 +154,9 @@ fn fits(name: &str, key: &str) -> bool {
 }
 
 /// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
-fn schedule_form(page: &FrontPage<'_>, normalized: &[String], anchor: usize) -> Option<String> {
-    let near =
-        (anchor..normalized.len().min(anchor + NAMES_APART)).map(|at| normalized[at].as_str());
-    let name = near.into_iter().find_map(|line| {
+fn schedule_form(page: &FrontPage<'_>, anchor: usize) -> Option<String> {
+    let mut near = page.keys.iter().skip(anchor).take(NAMES_APART);
+    let name = near.find_map(|line| {
         let name = line.strip_prefix("schedule")?;
         [
             ("14ainformation", "14A"),
@@ -199,7 +183,7 @@ fn schedule_form(page: &FrontPage<'_>, normalized: &[String], anchor: usize) -> 
     let checked = page
         .lines
         .iter()
-        .zip(normalized)
+        .zip(&page.keys)
         .find_map(|(line, normalized)| {
             let (_, form) = boxes
                 .iter()
@@ -253,11 +237,11 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Fact> {
 }
 
 /// A date with the range of the words that state it, caption included.
-type StatedDate = (Date, usize, usize);
+type StatedDate = (CalendarDate, usize, usize);
 
 fn date_after(words: &[&str], caption: &[&str]) -> Option<StatedDate> {
     let start = find_caption(words, caption)?;
-    let (date, _, end) = dates::find_first(&words[start..words.len().min(start + DATE_WORDS)])?;
+    let (date, _, end) = calendar::find_first(&words[start..words.len().min(start + DATE_WORDS)])?;
     Some((date, start - caption.len(), start + end))
 }
 
@@ -266,8 +250,8 @@ fn transition_end(words: &[&str]) -> Option<StatedDate> {
     let caption = ["transition", "period", "from"];
     let start = find_caption(words, &caption)?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
-    let (_, first, end) = dates::find_first(behind)?;
-    let (date, second, last) = dates::find_first(&behind[end..])?;
+    let (_, first, end) = calendar::find_first(behind)?;
+    let (date, second, last) = calendar::find_first(&behind[end..])?;
     (first <= 1 && second <= 2).then_some((date, start - caption.len(), start + end + last))
 }
 
@@ -277,14 +261,14 @@ fn event_date(words: &[&str]) -> Option<StatedDate> {
         .or_else(|| find_caption(words, &["date", "of", "report"]))?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
     let caption = start.saturating_sub(3);
-    let Some((date, _, end)) = dates::find_first(behind) else {
+    let Some((date, _, end)) = calendar::find_first(behind) else {
         let from = start.saturating_sub(DATE_WORDS);
-        return dates::find_first(&words[from..start])
+        return calendar::find_first(&words[from..start])
             .map(|(date, first, _)| (date, from + first, start));
     };
     let rest = &behind[end..];
     let in_brackets = rest.first().is_some_and(|word| word.starts_with('('));
-    let second = dates::find_first(rest).filter(|(_, at, _)| in_brackets && *at == 0);
+    let second = calendar::find_first(rest).filter(|(_, at, _)| in_brackets && *at == 0);
     Some(
         second.map_or((date, caption, start + end), |(second, _, last)| {
             (second.min(date), caption, start + end + last)
@@ -295,7 +279,7 @@ fn event_date(words: &[&str]) -> Option<StatedDate> {
 /// The Commission file number on, below or above its caption.
 // A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
 pub(super) fn file_number(cover: &FrontPage<'_>) -> Option<String> {
-    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
+    let normalized = &cover.keys;
     let captions = normalized.iter().enumerate().filter(|(at, line)| {
         let split = line.contains("commission")
             && normalized[at + 1..normalized.len().min(at + 3)]
@@ -330,8 +314,7 @@ fn file_number_in(line: &str) -> Option<String> {
 
 /// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
 pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
-    let caption = cover.lines.iter().position(|line| {
-        let line = normalize_key(line);
+    let caption = cover.keys.iter().position(|line| {
         ["employer", "irsid", "taxpayer", "identificationn"]
             .iter()
             .any(|word| line.contains(word))
@@ -343,8 +326,7 @@ pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
 
 /// The state or other jurisdiction of incorporation: after its caption, otherwise beside the numbers above or below it.
 pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
-    let at = cover.lines.iter().position(|line| {
-        let line = normalize_key(line);
+    let at = cover.keys.iter().position(|line| {
         line.contains("stateorother")
             || line.contains("stateofincorporation")
             || line.contains("jurisdictionofincorp")
@@ -358,21 +340,25 @@ pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
     {
         return parse_place(behind).or_else(|| before_caption(behind));
     }
-    let steps: [isize; 4] = [-1, -2, 1, 2];
-    let near = steps
+    let near: Vec<&str> = [-1, -2, 1, 2]
         .into_iter()
-        .filter_map(|step| cover.lines.get(at.checked_add_signed(step)?));
-    let mut near = near.filter(|line| !normalize_key(line).contains("incorporation"));
-    let candidates: Vec<&&str> = near.by_ref().collect();
-    candidates
-        .iter()
-        .copied()
-        .filter(|line: &&&str| {
+        .filter_map(|step| at.checked_add_signed(step))
+        .filter(|at| {
+            cover
+                .keys
+                .get(*at)
+                .is_some_and(|key| !key.contains("incorporation"))
+        })
+        .map(|at| cover.lines[at])
+        .collect();
+
+    near.iter()
+        .filter(|line| {
             line.split_whitespace()
                 .any(|word| parse_irs_number(word).is_some() || parse_file_number(word).is_some())
         })
         .find_map(|line| beside_numbers(line))
-        .or_else(|| candidates.iter().find_map(|line| parse_place(line)))
+        .or_else(|| near.iter().find_map(|line| parse_place(line)))
 }
 
 /// The place before the next caption of a line: `Delaware  I.R.S. Employer Identification No. …`.
@@ -401,23 +387,10 @@ pub(super) fn parse_place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
     let small = ["of", "and", "the"];
-    let caption = [
-        "exact",
-        "commission",
-        "registrant",
-        "employer",
-        "address",
-        "name",
-        "form",
-        "inc",
-        "incorporated",
-        "incorporation",
-        "corporation",
-        "company",
-    ];
+
     let sound = (1..=5).contains(&words.len())
         && normalize_key(text).len() >= 2
-        && words.iter().all(|word: &&str| {
+        && words.iter().all(|word| {
             let letters = word
                 .chars()
                 .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
@@ -427,7 +400,7 @@ pub(super) fn parse_place(text: &str) -> Option<String> {
     (sound
         && !words
             .iter()
-            .any(|word: &&str| caption.contains(&normalize_key(word).as_str())))
+            .any(|word| PLACE_CAPTIONS.contains(&normalize_key(word))))
     .then(|| words.join(" "))
 }
 

@@ -2,8 +2,10 @@
 
 use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
+use stemma_reading::vocabulary::{COMMON_TITLES, FILE_ENDINGS};
 
 use super::SectionSettings;
+use super::fiscal::is_annual;
 use super::front_page::front_pages;
 
 const TITLE_CHARS: usize = 120;
@@ -39,38 +41,28 @@ fn describe_filing(facts: &FilingFacts) -> Option<String> {
         "annual_report" => "annual report".into(),
         "10-Q" | "10-QT" => format!("quarterly report on Form {form}"),
         "8-K" | "6-K" => format!("current report on Form {form}"),
-        "10-K" | "10-K405" | "10-KSB" | "10-KT" | "20-F" | "40-F" | "11-K" => {
-            format!("annual report on Form {form}")
-        }
+        plain if plain == "10-KT" || is_annual(plain) => format!("annual report on Form {form}"),
         _ => format!("filing on Form {form}"),
     };
     // Without an issuer this would fit thousands of filings; the title is more specific.
     let issuer = facts.issuer.as_ref()?;
-    let year = facts
-        .fiscal_year
-        .as_ref()
-        .map(|year| format!("fiscal year {}", year.value));
     let quarter = facts
         .fiscal_period
         .as_ref()
-        .map(|period| period.value.as_str())
-        .filter(|period| *period != "FY");
-    let period = match (quarter, year) {
-        (Some(quarter), Some(year)) => format!(" for {quarter} of {year}"),
-        (None, Some(year)) => format!(" for {year}"),
-        _ => String::new(),
-    };
-    let end = facts.period_end.as_ref().map(|end| {
-        match form.starts_with("8-K") || form.starts_with("6-K") {
+        .filter(|period| period.value != "FY");
+    let of_quarter = quarter.map_or_else(String::new, |quarter| format!("{} of ", quarter.value));
+    let period = facts.fiscal_year.as_ref().map_or_else(String::new, |year| {
+        format!(" for {of_quarter}fiscal year {}", year.value)
+    });
+    let is_dated = form.starts_with("8-K") || form.starts_with("6-K");
+    let end = facts
+        .period_end
+        .as_ref()
+        .map_or_else(String::new, |end| match is_dated {
             true => format!(" dated {}", end.value),
             false => format!(" (ended {})", end.value),
-        }
-    });
-    Some(format!(
-        "{} {kind}{period}{}",
-        issuer.value,
-        end.unwrap_or_default()
-    ))
+        });
+    Some(format!("{} {kind}{period}{end}", issuer.value))
 }
 
 /// The title in the metadata, otherwise the largest lines of the first non-blank page, otherwise the first heading.
@@ -107,16 +99,12 @@ fn fold_whitespace(text: &str) -> String {
 // Programs write file names and their own names into the title field of the metadata.
 fn is_title(title: &str) -> bool {
     let lower = title.to_lowercase();
-    let file = [
-        ".pdf", ".doc", ".docx", ".xls", ".ppt", ".pptx", ".htm", ".html", ".txt", ".dvi", ".ps",
-        ".indd", ".qxd",
-    ];
     let words = title
         .split(|c: char| !c.is_alphabetic())
         .filter(|word| word.len() > 1)
         .count();
     words >= 2
-        && !file.iter().any(|end| lower.ends_with(end))
+        && !FILE_ENDINGS.iter().any(|end| lower.ends_with(end))
         && !lower.starts_with("microsoft")
         && !lower.contains("untitled")
 }
@@ -202,17 +190,7 @@ fn is_part(title: &str) -> bool {
 // Titles that nearly every document has do not describe it.
 fn is_distinctive(title: &str) -> bool {
     let lower = title.to_lowercase();
-    let common = [
-        "signature",
-        "table of contents",
-        "exhibit",
-        "index",
-        "cover",
-        "contents",
-        "preface",
-        "reserved",
-    ];
-    !common.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
+    !COMMON_TITLES.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
 }
 
 /// The title after `Item 1A.` or `2.3`, with all capitals changed to title case.
@@ -242,7 +220,7 @@ fn topic(title: &str) -> String {
 fn title_case(title: &str) -> String {
     title
         .split(' ')
-        .map(|word: &str| {
+        .map(|word| {
             if is_numeral(word) {
                 return word.to_owned();
             }

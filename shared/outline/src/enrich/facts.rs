@@ -5,10 +5,11 @@
 //! The header of an EDGAR submission and the tags of a cover fill in missing facts.
 
 use stemma_document::{Fact, FactDefinition, FactSource, FilingFacts, PageNo, Source, SourceBody};
+use stemma_reading::calendar::CalendarDate;
+use stemma_reading::language::detect_language;
 
-use super::dates::Date;
 use super::front_page::front_pages;
-use super::{cover_page, fiscal, language, press_release, registrant};
+use super::{cover_page, fiscal, press_release, registrant};
 
 pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let front = front_pages(source);
@@ -138,25 +139,19 @@ fn metadata_fact(source: &Source, key: &str, from: FactSource) -> Option<Fact> {
 }
 
 fn header_date(source: &Source, key: &str) -> Option<Fact> {
-    header_fact(source, key).filter(|date| Date::from_iso(&date.value).is_some())
+    header_fact(source, key).filter(|date| CalendarDate::from_iso(&date.value).is_some())
 }
 
 fn language_of(source: &Source) -> Option<Fact> {
     let (page, code) = match &source.body {
-        SourceBody::Lines(text) => (
-            None,
-            language::detect_language(text.lines.iter().map(String::as_str)),
-        ),
+        SourceBody::Lines(text) => (None, detect_language(text.lines.iter().map(String::as_str))),
         SourceBody::Pages(pages) => {
             let lines = pages
                 .iter()
                 .flat_map(|page| &page.lines)
                 .map(|line| line.text.as_str());
             let first = pages.iter().position(|page| !page.lines.is_empty());
-            (
-                first.map(PageNo::from_index),
-                language::detect_language(lines),
-            )
+            (first.map(PageNo::from_index), detect_language(lines))
         }
     };
     code.map(|code| Fact::from_text(code, page))

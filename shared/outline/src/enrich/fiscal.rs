@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{FactSource, FilingFacts, PageNo, Source};
+use stemma_reading::calendar::{self, CalendarDate};
 use stemma_reading::vocabulary::{YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS};
 
-use super::dates::{self, Date};
 use super::front_page::find_caption;
 use super::press_release::four_digits;
 
@@ -36,7 +36,7 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
     let Some((end, stated)) = facts
         .period_end
         .clone()
-        .and_then(|fact| Some((Date::from_iso(&fact.value)?, fact)))
+        .and_then(|fact| Some((CalendarDate::from_iso(&fact.value)?, fact)))
     else {
         return;
     };
@@ -84,7 +84,7 @@ pub fn stated_fiscal_period(
     period_end: &str,
     fiscal_year_end: Option<&str>,
 ) -> (Option<String>, Option<String>) {
-    let Some(end) = Date::from_iso(period_end) else {
+    let Some(end) = CalendarDate::from_iso(period_end) else {
         return (None, None);
     };
     let form = form.split('/').next().unwrap_or_default();
@@ -105,10 +105,10 @@ pub fn stated_fiscal_period(
 }
 
 // The first end of a fiscal year on or after a date. Week-based years end up to a week away from the stated day.
-fn year_end_after(end: Date, stated: &str) -> Option<Date> {
+fn year_end_after(end: CalendarDate, stated: &str) -> Option<CalendarDate> {
     let month: u32 = stated.get(..2)?.parse().ok()?;
     let day: u32 = stated.get(2..4)?.parse().ok()?;
-    let within = |year: u32| Date::from_iso(&format!("{year:04}-{month:02}-{day:02}"));
+    let within = |year: u32| CalendarDate::from_iso(&format!("{year:04}-{month:02}-{day:02}"));
     let this_year = within(end.year)?;
     if this_year >= end || this_year.months_since(end) == 0 {
         Some(this_year)
@@ -117,7 +117,7 @@ fn year_end_after(end: Date, stated: &str) -> Option<Date> {
     }
 }
 
-fn is_annual(form: &str) -> bool {
+pub(super) fn is_annual(form: &str) -> bool {
     matches!(
         form,
         "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
@@ -150,7 +150,7 @@ struct FiscalMentions {
 }
 
 impl FiscalMentions {
-    fn from_source(source: &Source, end: Date) -> Self {
+    fn from_source(source: &Source, end: CalendarDate) -> Self {
         let lines = stemma_document::text::all_lines(&source.body);
         let mut words: Vec<&str> = Vec::new();
         let mut pages: Vec<(usize, Option<PageNo>)> = Vec::new();
@@ -226,11 +226,11 @@ impl FiscalMentions {
     }
 
     /// Counts `… for the fiscal year ended December 2, 2022` after the name of an annual report.
-    fn count_year_end(&mut self, behind: &[&str], end: Date) {
+    fn count_year_end(&mut self, behind: &[&str], end: CalendarDate) {
         let Some(start) = find_caption(&behind[..behind.len().min(16)], &["year", "ended"]) else {
             return;
         };
-        let Some((date, 0..=1, _)) = dates::find_first(&behind[start..]) else {
+        let Some((date, 0..=1, _)) = calendar::find_first(&behind[start..]) else {
             return;
         };
         if (1..=11).contains(&end.months_since(date)) {
@@ -253,7 +253,7 @@ impl FiscalMentions {
     }
 
     /// The fiscal year that ends on `end`.
-    fn fiscal_year(&self, end: Date) -> Option<u32> {
+    fn fiscal_year(&self, end: CalendarDate) -> Option<u32> {
         if end.month > LATE_NAMED_MONTHS {
             return Some(end.year);
         }
@@ -270,12 +270,12 @@ impl FiscalMentions {
     }
 
     /// Fiscal year and quarter of the quarter that ends on `end`.
-    fn fiscal_quarter(&self, end: Date) -> (Option<u32>, Option<i64>) {
+    fn fiscal_quarter(&self, end: CalendarDate) -> (Option<u32>, Option<i64>) {
         let last = self
             .year_ends
             .iter()
             .max_by_key(|(date, count)| (**count, **date))
-            .map(|(&(year, month, day), _)| Date { year, month, day });
+            .map(|(&(year, month, day), _)| CalendarDate { year, month, day });
         let quarter = match last {
             Some(last) => Some((end.months_since(last) + 1) / 3),
             None => self
@@ -289,7 +289,7 @@ impl FiscalMentions {
         };
         let year_end = last.map_or_else(
             || end.add_months(3 * (4 - quarter)),
-            |last| Date {
+            |last| CalendarDate {
                 year: last.year + 1,
                 ..last
             },
@@ -300,7 +300,7 @@ impl FiscalMentions {
     /// The fiscal year of a quarter whose year ends about `year_end`.
     // Numbers that the text binds to the same quarter decide; the last of them is the current year. A report names the same
     // quarter of the year before, hardly ever that of the year after.
-    fn year_of_quarter(&self, year_end: Date, quarter: i64) -> Option<u32> {
+    fn year_of_quarter(&self, year_end: CalendarDate, quarter: i64) -> Option<u32> {
         let year = year_by_end(year_end);
         let known = [year, year - 1].into_iter();
         let named = known
@@ -338,7 +338,7 @@ impl FiscalMentions {
 }
 
 /// The calendar year in which a fiscal year ends, not counting its last week.
-fn year_by_end(end: Date) -> u32 {
+fn year_by_end(end: CalendarDate) -> u32 {
     let last_week = end.month == 1 && end.day <= 10;
     if last_week { end.year - 1 } else { end.year }
 }
@@ -375,11 +375,11 @@ fn named_year(words: &[&str], at: usize) -> Option<NamedYear> {
 }
 
 /// The words from a named year to the end of the period beside it, if they say that the year ended then.
-fn binding_words(words: &[&str], year: NamedYear, end: Date) -> Option<String> {
+fn binding_words(words: &[&str], year: NamedYear, end: CalendarDate) -> Option<String> {
     let behind = &words[year.end..words.len().min(year.end + NEAR)];
     // `2023.` ends a sentence.
     let open = !words[year.end - 1].ends_with(['.', ';']);
-    let after = dates::find_first(behind)
+    let after = calendar::find_first(behind)
         .filter(|(date, first, _)| open && *date == end && binds(&behind[..*first], true));
     if let Some((_, _, last)) = after {
         return Some(words[year.start..year.end + last].join(" "));
@@ -390,7 +390,7 @@ fn binding_words(words: &[&str], year: NamedYear, end: Date) -> Option<String> {
     let from = year.start.saturating_sub(NEAR);
     let before = &words[from..year.start];
     let start = (0..before.len()).rev().find(|start| {
-        dates::date_at(before, *start)
+        calendar::date_at(before, *start)
             .is_some_and(|(date, last)| date == end && binds(&before[last..], false))
     })?;
     Some(words[from + start..year.end].join(" "))
@@ -457,8 +457,8 @@ mod tests {
     use super::super::fixture::lines;
     use super::*;
 
-    fn mentions_in(text: &str, end: &str) -> (FiscalMentions, Date) {
-        let end = Date::from_iso(end).unwrap();
+    fn mentions_in(text: &str, end: &str) -> (FiscalMentions, CalendarDate) {
+        let end = CalendarDate::from_iso(end).unwrap();
         (FiscalMentions::from_source(&lines(text), end), end)
     }
 

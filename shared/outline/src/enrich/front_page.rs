@@ -1,5 +1,6 @@
 //! The pages on which a document says what it is.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{Fact, Line, PageNo, Source, SourceBody};
 
 // An annual report to shareholders may stand before the form, so the cover is not always on page one.
@@ -13,11 +14,22 @@ const LINE_BYTES: usize = 400;
 pub(super) struct FrontPage<'a> {
     pub(super) page: Option<PageNo>,
     pub(super) lines: Vec<&'a str>,
+    /// The lines, normalized.
+    pub(super) keys: Vec<String>,
     /// The same lines with layout; empty in a text.
     pub(super) layout: Vec<&'a Line>,
 }
 
 impl<'a> FrontPage<'a> {
+    pub(super) fn new(page: Option<PageNo>, lines: Vec<&'a str>, layout: Vec<&'a Line>) -> Self {
+        Self {
+            page,
+            keys: lines.iter().map(|line| normalize_key(line)).collect(),
+            lines,
+            layout,
+        }
+    }
+
     pub(super) fn fact(&self, value: impl Into<String>) -> Fact {
         Fact::from_text(value, self.page)
     }
@@ -41,11 +53,11 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
             // Blank lines do not count: the header of a submission is left as thousands of them.
             let lines = text.lines.iter().map(|line| shorten(line));
             let lines = lines.filter(|line| !line.is_empty());
-            vec![FrontPage {
-                page: None,
-                lines: lines.take(FRONT_LINES).collect(),
-                layout: vec![],
-            }]
+            vec![FrontPage::new(
+                None,
+                lines.take(FRONT_LINES).collect(),
+                vec![],
+            )]
         }
         SourceBody::Pages(pages) => {
             let mut front = Vec::new();
@@ -57,11 +69,11 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
                     .filter(|line| !line.text.trim().is_empty())
                     .collect();
                 let lines = layout.iter().map(|line| shorten(&line.text)).collect();
-                front.push(FrontPage {
-                    page: Some(PageNo::from_index(index)),
+                front.push(FrontPage::new(
+                    Some(PageNo::from_index(index)),
                     lines,
                     layout,
-                });
+                ));
             }
             front
         }
@@ -71,13 +83,10 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
 /// Index after the first occurrence of `caption`, ignoring case and punctuation.
 pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
     let at = words.windows(caption.len()).position(|window| {
-        window
-            .iter()
-            .zip(caption)
-            .all(|(word, caption): (&&str, &&str)| {
-                word.trim_matches(|c: char| !c.is_alphanumeric())
-                    .eq_ignore_ascii_case(caption)
-            })
+        window.iter().zip(caption).all(|(word, caption)| {
+            word.trim_matches(|c: char| !c.is_alphanumeric())
+                .eq_ignore_ascii_case(caption)
+        })
     })?;
     Some(at + caption.len())
 }

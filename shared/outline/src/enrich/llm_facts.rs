@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FactSource, FilingFacts};
-
-use super::dates::{self, Date};
+use stemma_reading::calendar::{self, CalendarDate};
 
 const MAX_CHARS: usize = 200;
 
@@ -86,10 +85,10 @@ fn check_period(value: &str, text: &str) -> Option<String> {
 }
 
 fn check_date(value: &str, text: &str) -> Option<String> {
-    let expected = Date::from_iso(value)?;
+    let expected = CalendarDate::from_iso(value)?;
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut rest = words.as_slice();
-    while let Some((parsed, start, _)) = dates::find_first(rest) {
+    while let Some((parsed, start, _)) = calendar::find_first(rest) {
         if parsed == expected {
             return Some(expected.to_iso());
         }

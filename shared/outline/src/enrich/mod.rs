@@ -5,7 +5,7 @@
 
 mod co_registrants;
 mod cover_page;
-mod dates;
+
 mod describe;
 mod facts;
 mod fiscal;
@@ -13,7 +13,7 @@ mod fiscal;
 pub(crate) mod fixture;
 mod front_page;
 mod identifiers;
-mod language;
+
 mod llm_facts;
 mod press_release;
 mod references;
@@ -23,7 +23,6 @@ mod securities;
 mod select_sentences;
 mod sentences;
 mod summarize;
-mod words;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
@@ -31,7 +30,6 @@ use stemma_document::{PageLabel, SectionTree, Source};
 pub use facts::is_same_company;
 pub use fiscal::stated_fiscal_period;
 pub use llm_facts::{FactValues, LlmFacts, fill_missing};
-pub use section_text::{full_text, own_text};
 
 /// Settings for [`finish`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

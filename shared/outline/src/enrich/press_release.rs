@@ -2,9 +2,9 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{FactSource, FilingFacts, Source};
+use stemma_reading::calendar::{self, CalendarDate};
 use stemma_reading::vocabulary::{ANNOUNCING_VERBS, BEFORE_PERIOD, QUARTER_WORDS};
 
-use super::dates::{self, Date};
 use super::front_page::FrontPage;
 use super::registrant::{clean_name, full_name};
 use super::securities;
@@ -87,7 +87,7 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let stated = |value: String| first.fact(value).with_evidence(headline);
     let year = headline_year(headline);
     // A fiscal year ends in its calendar year or in the first weeks of the next.
-    let possible = |date: Date| {
+    let possible = |date: CalendarDate| {
         year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
     };
     let quarter = headline_period(headline).is_some_and(|period| period.starts_with('Q'));
@@ -120,8 +120,8 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
 fn period_end(
     page: &FrontPage<'_>,
     quarter: bool,
-    possible: &dyn Fn(Date) -> bool,
-) -> Option<(bool, Date, String)> {
+    possible: &dyn Fn(CalendarDate) -> bool,
+) -> Option<(bool, CalendarDate, String)> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
     let ended = words
@@ -134,7 +134,7 @@ fn period_end(
             .map(|word| normalize_key(word))
             .rfind(|word| units.contains(&word.as_str()))?;
         let behind = &words[at + 1..words.len().min(at + 6)];
-        let (date, _, end) = dates::find_first(behind)
+        let (date, _, end) = calendar::find_first(behind)
             .filter(|(date, start, end)| possible(*date) && *start == 0 && *end <= 3)?;
         let words = words[at.saturating_sub(3)..=at + end].join(" ");
         Some((!(quarter && unit == "year"), date, words))
@@ -185,7 +185,7 @@ fn name_before(words: &[&str]) -> Option<String> {
         .iter()
         .rev()
         .take(NAME_WORDS + 1)
-        .take_while(|word: &&&str| {
+        .take_while(|word| {
             let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
             let dash = word.contains("--")
                 || word.contains('–')
@@ -209,8 +209,9 @@ fn name_before(words: &[&str]) -> Option<String> {
 fn headline_year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
     let in_date = |at: usize| {
-        (0..at)
-            .any(|start| dates::date_at(&words[..=at], start).is_some_and(|(_, end)| end == at + 1))
+        (0..at).any(|start| {
+            calendar::date_at(&words[..=at], start).is_some_and(|(_, end)| end == at + 1)
+        })
     };
     let years = words
         .iter()

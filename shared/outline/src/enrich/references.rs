@@ -3,13 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use stemma_document::text::normalize_key;
+use stemma_document::text::{normalize_key, own_lines};
 use stemma_document::{
     PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree,
     Source,
 };
-
-use super::section_text::own_lines;
 
 const MAX_SECTION_WORDS: usize = 400_000;
 // Another document is named within this many words after a mention (`Item 7 of our Form 10-K`).
@@ -114,7 +112,7 @@ impl Mention {
 type Word<'a> = (&'a str, bool);
 
 fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
-    let lines = own_lines(section, source);
+    let lines = own_lines(section, &source.body);
     let words = lines.iter().flat_map(|line| {
         line.text
             .split_whitespace()

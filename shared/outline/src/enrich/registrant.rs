@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
+use stemma_reading::calendar;
 use stemma_reading::companies::is_legal_form;
-use stemma_reading::vocabulary::{COVER_CAPTIONS, OFFICES};
+use stemma_reading::vocabulary::{CAPTION_PHRASES, COVER_CAPTIONS, OFFICES, REGISTRANT_CAPTIONS};
 
-use super::dates;
 use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
 
@@ -22,11 +22,10 @@ pub(super) fn registrant_on_cover(
     cover: &FrontPage<'_>,
     signed_name: Option<&Fact>,
 ) -> Option<Fact> {
-    let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let caption = normalized.iter().position(|line| is_caption(line));
+    let caption = cover.keys.iter().position(|line| is_caption(line));
     let name = match caption {
         Some(at) => name_by_caption(cover, at, signed_name),
-        None => name_below_number(cover, &normalized),
+        None => name_below_number(cover),
     };
     let name = name
         .map(|name| clean_name(&name))
@@ -37,14 +36,9 @@ pub(super) fn registrant_on_cover(
 
 /// Whether a normalized line is the caption of a registrant's name.
 pub(super) fn is_caption(normalized: &str) -> bool {
-    [
-        "exactnameof",
-        "nameofregistrantas",
-        "nameofissuerasspecified",
-        "nameofsmallbusiness",
-    ]
-    .iter()
-    .any(|words| normalized.contains(words))
+    REGISTRANT_CAPTIONS
+        .iter()
+        .any(|words| normalized.contains(words))
 }
 
 /// The name above, beside or below its caption.
@@ -68,21 +62,25 @@ pub(super) fn name_by_caption(
     let from = at.saturating_sub(NAME_LINES);
     let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
     if let Some(name_line) = above.filter(|name_line| {
-        !cover.lines[name_line + 1..at]
+        !cover.keys[name_line + 1..at]
             .iter()
-            .any(|line| normalize_key(line).starts_with("exactname"))
+            .any(|line| line.starts_with("exactname"))
     }) {
         return Some(with_line_above(cover, name_line, signed_name));
     }
     let below = (at + 1..cover.lines.len().min(at + 8)).map(|line| cover.lines[line]);
-    below.into_iter().find_map(name_in_row).or_else(|| {
-        let open = line.trim_end().ends_with(':') || !line.contains('(');
-        cover
-            .lines
-            .get(at + 1)
-            .filter(|line| open && is_name(line))
-            .map(|line| (*line).into())
-    })
+    below
+        .into_iter()
+        .find_map(registrant_in_row)
+        .map(|(_, name)| name)
+        .or_else(|| {
+            let open = line.trim_end().ends_with(':') || !line.contains('(');
+            cover
+                .lines
+                .get(at + 1)
+                .filter(|line| open && is_name(line))
+                .map(|line| (*line).into())
+        })
 }
 
 /// The name at a line, with the line above if that belongs to it.
@@ -124,27 +122,25 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
 }
 
 /// The line below the file number.
-fn name_below_number(cover: &FrontPage<'_>, normalized: &[String]) -> Option<String> {
-    let number = normalized
+fn name_below_number(cover: &FrontPage<'_>) -> Option<String> {
+    let number = cover
+        .keys
         .iter()
         .position(|line| line.starts_with("commissionfile"))?;
-    let below = number + 1..normalized.len().min(number + 4);
-    below
-        .into_iter()
-        .find(|at| is_name(cover.lines[*at]))
-        .map(|at| cover.lines[at].into())
+    let mut below = cover.lines.iter().skip(number + 1).take(3);
+    below.find(|line| is_name(line)).map(|line| (*line).into())
 }
 
-/// The name in a row of a table of registrants: `1-3526  The Example Company (A Delaware Corporation)  58-0690070`.
-fn name_in_row(line: &str) -> Option<String> {
+/// The file number and the name in a row of a table of registrants: `1-3526  The Example Company (A Delaware Corporation)  58-0690070`.
+pub(super) fn registrant_in_row(line: &str) -> Option<(String, String)> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    parse_file_number(words.first()?)?;
+    let number = parse_file_number(words.first()?)?;
     let end = words
         .iter()
         .position(|word| word.starts_with('(') || parse_irs_number(word).is_some())
         .unwrap_or(words.len());
     let name = words.get(1..end)?.join(" ");
-    is_name(&name).then_some(name)
+    is_name(&name).then_some((number, name))
 }
 
 /// Whether a line ends with a legal form, and is more than that.
@@ -165,16 +161,7 @@ pub(super) fn is_name(line: &str) -> bool {
     let normalized = normalize_key(line);
     let first = line.trim_start_matches(|c: char| !c.is_alphanumeric());
     let letters = normalized.chars().filter(|c| c.is_alphabetic()).count();
-    let phrases = [
-        "securitiesandexchange",
-        "filenumber",
-        "fileno",
-        "exchangeact",
-        "fiscalyear",
-        "periodended",
-        "yearended",
-        "reported",
-    ];
+
     letters >= 2
         && normalized.len() <= NAME_BYTES
         && line.split_whitespace().count() <= 16
@@ -187,7 +174,9 @@ pub(super) fn is_name(line: &str) -> bool {
         && !COVER_CAPTIONS
             .iter()
             .any(|caption| normalized.starts_with(caption))
-        && !phrases.iter().any(|words| normalized.contains(words))
+        && !CAPTION_PHRASES
+            .iter()
+            .any(|words| normalized.contains(words))
 }
 
 /// The registrant's name in the signature block, after `… has duly caused this report to be signed … duly authorized.`
@@ -240,7 +229,7 @@ fn behind_date(line: &str) -> String {
     let dated = words
         .first()
         .is_some_and(|word| matches!(normalize_key(word).as_str(), "date" | "dated"));
-    let from = dates::find_first(&words)
+    let from = calendar::find_first(&words)
         .filter(|_| dated)
         .map_or(0, |(_, _, end)| end);
     words[from..].join(" ")

@@ -1,33 +1,13 @@
-//! Text and tokens of sections; [`stemma_document::text`] does the slicing.
+//! Tokens of sections.
 
-pub(super) use stemma_document::text::BodyLine;
-use stemma_document::{Section, SectionId, SectionKind, SectionSpan, SectionTree, Source, text};
-
-/// The section's own text, without its descendants'; see [`text::own_text`].
-pub fn own_text(section: &Section, source: &Source) -> String {
-    text::own_text(section, &source.body)
-}
-
-/// The section's text with its descendants'.
-pub fn full_text(section: &Section, source: &Source) -> String {
-    text::full_text(section, &source.body)
-}
-
-/// The lines of [`own_text`].
-pub(super) fn own_lines<'a>(section: &Section, source: &'a Source) -> Vec<BodyLine<'a>> {
-    text::own_lines(section, &source.body)
-}
-
-/// The lines of [`full_text`].
-pub(super) fn full_lines<'a>(section: &Section, source: &'a Source) -> Vec<BodyLine<'a>> {
-    text::full_lines(section, &source.body)
-}
+use stemma_document::text::own_lines;
+use stemma_document::{Section, SectionId, SectionKind, SectionSpan, SectionTree, Source};
 
 /// Sets `own_tokens` and `tokens` of every section from the tokens of its lines.
 pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
     for section in sections {
         count_tokens(&mut section.children, source);
-        let own = own_lines(section, source)
+        let own = own_lines(section, &source.body)
             .iter()
             .fold(0u32, |sum, line| sum.saturating_add(line.tokens));
         section.own_tokens = own;
@@ -41,12 +21,12 @@ pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
 /// Removes a preface of blank lines, so that the tree starts with its first heading.
 pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
     if tree.sections.len() > 1
-        && tree.sections.first().is_some_and(|section: &Section| {
+        && tree.sections.first().is_some_and(|section| {
             let declared = section.kind == SectionKind::Preface && section.children.is_empty();
             let text = matches!(section.span, SectionSpan::Lines { .. });
             declared
                 && text
-                && own_lines(section, source)
+                && own_lines(section, &source.body)
                     .iter()
                     .all(|line| line.text.trim().is_empty())
         })
@@ -72,6 +52,8 @@ fn renumber(sections: &mut [Section], prefix: &str, id: &mut u32) {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::text::{full_text, own_text};
+
     use super::super::fixture::{paged, text_tree, tree};
     use super::*;
 
@@ -93,7 +75,7 @@ mod tests {
         );
         let own: Vec<String> = tree
             .walk()
-            .map(|(_, section)| own_text(section, &source))
+            .map(|(_, section)| own_text(section, &source.body))
             .collect();
         assert_eq!(
             own,
@@ -104,7 +86,10 @@ mod tests {
                 "B\nabout b"
             ]
         );
-        assert_eq!(full_text(&tree.sections[0], &source), own[..3].join("\n"));
+        assert_eq!(
+            full_text(&tree.sections[0], &source.body),
+            own[..3].join("\n")
+        );
     }
 
     #[test]
@@ -113,7 +98,7 @@ mod tests {
         let tree = tree(&source, &[(1, 0, 1, "A"), (1, 99, 1, "B"), (2, 99, 1, "C")]);
         let own: Vec<String> = tree
             .walk()
-            .map(|(_, section)| own_text(section, &source))
+            .map(|(_, section)| own_text(section, &source.body))
             .collect();
         assert_eq!(own, ["one", "two", ""]);
     }
@@ -124,7 +109,7 @@ mod tests {
         drop_blank_preface(&mut tree, &source);
         let lines: Vec<String> = tree
             .walk()
-            .map(|(_, s)| format!("{} {} {}", s.id, s.structure, own_text(s, &source)))
+            .map(|(_, s)| format!("{} {} {}", s.id, s.structure, own_text(s, &source.body)))
             .collect();
         assert_eq!(lines, ["0000 1 # A\ntext", "0001 1.1 ## B"]);
         let (source, mut with_preface) = text_tree("intro\n# A", &[(2, 1, "A")]);

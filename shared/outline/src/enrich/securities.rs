@@ -14,12 +14,7 @@ const MAX_EXCHANGE_WORDS: usize = 10;
 
 /// Symbols in the table of securities registered under Section 12(b) of the Act; empty if it has none.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
-    let normalized: Vec<String> = page
-        .lines
-        .iter()
-        .take(250)
-        .map(|line| normalize_key(line))
-        .collect();
+    let normalized = &page.keys;
     let Some(symbols) = normalized.iter().position(|line| line.contains("symbol")) else {
         return Vec::new();
     };
@@ -65,7 +60,7 @@ fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
     let words: Vec<&str> = line.split_whitespace().take(80).collect();
     let at = (1..words.len()).find(|at| {
         let rest = normalize_key(&words[*at..words.len().min(at + 4)].concat());
-        EXCHANGE_PREFIXES.iter().any(|name| rest.starts_with(name)) && !is_caption(&words[*at..])
+        names_exchange(&rest) && !is_caption(&words[*at..])
     })?;
     let article = at > 1 && words[at - 1].eq_ignore_ascii_case("the");
     let end = if article { at - 1 } else { at };
@@ -77,6 +72,10 @@ fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
             .to_owned(),
         split_exchanges(&words[end..].join(" ")),
     ))
+}
+
+fn names_exchange(key: &str) -> bool {
+    EXCHANGE_PREFIXES.iter().any(|name| key.starts_with(name))
 }
 
 /// Whether a line is nothing but the name of an exchange.
@@ -91,9 +90,7 @@ fn is_exchange(line: &str) -> bool {
     }
     let key = normalize_key(line);
     let name = key.strip_prefix("the").unwrap_or(&key);
-    EXCHANGE_PREFIXES
-        .iter()
-        .any(|exchange| name.starts_with(exchange))
+    names_exchange(name)
         && ["exchange", "exchangeinc", "exchangellc"]
             .iter()
             .any(|end| name.ends_with(end))
@@ -107,9 +104,7 @@ fn split_exchanges(text: &str) -> Vec<String> {
         let joins = matches!(*word, "/" | "and" | "&");
         let next = words[at + 1..].iter().take(3).copied().collect::<String>();
         let next = normalize_key(&next);
-        let named = EXCHANGE_PREFIXES
-            .iter()
-            .any(|name| next.strip_prefix("the").unwrap_or(&next).starts_with(name));
+        let named = names_exchange(next.strip_prefix("the").unwrap_or(&next));
         if joins && named {
             names.push(Vec::new());
         } else if let Some(name) = names.last_mut() {

@@ -3,10 +3,10 @@
 use foldhash::{HashMap, HashSet, HashSetExt};
 
 use stemma_document::text::normalize_key;
+use stemma_reading::terms;
 use stemma_reading::vocabulary::{BOILERPLATE, DEPENDENT_OPENINGS};
 
 use super::sentences::ProseSentence;
-use super::words;
 
 // Added to the length of a sentence before its weight is divided by it; otherwise sentences of one term would win.
 const SHORT_BONUS_WORDS: u64 = 6;
@@ -70,8 +70,8 @@ impl SentenceSelector {
         let candidates: Vec<SelectionCandidate> = items
             .iter()
             .enumerate()
-            .filter_map(|(index, item): (usize, &String)| {
-                let words = words::count(item);
+            .filter_map(|(index, item)| {
+                let words = terms::count(item);
                 let fits = words > 0 && item.len() <= words * WORD_BYTES;
                 fits.then(|| SelectionCandidate {
                     index,
@@ -81,7 +81,7 @@ impl SentenceSelector {
                 })
             })
             .collect();
-        let budget = budget.saturating_sub(words::count(head));
+        let budget = budget.saturating_sub(terms::count(head));
         let chosen = self.choose(candidates, budget, SHORT_BONUS_ITEM_WORDS);
         if chosen.is_empty() {
             return String::new();
@@ -129,7 +129,7 @@ impl SentenceSelector {
             .enumerate()
             .filter(|(_, sentence)| sentence.is_complete)
         {
-            let words = words::count(&sentence.text);
+            let words = terms::count(&sentence.text);
             let too_long = sentence.text.len() > budget * WORD_BYTES;
             if too_long || !(MIN_SENTENCE_WORDS..=budget).contains(&words) {
                 continue;
@@ -182,7 +182,7 @@ fn list_item(text: &str) -> String {
 
 fn distinct_terms(text: &str) -> Vec<String> {
     let mut unique = HashSet::new();
-    words::terms(text, |term| {
+    terms::terms(text, |term| {
         unique.insert(term.to_owned());
     });
     let mut terms: Vec<String> = unique.into_iter().collect();

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 
 use stemma_document::Line;
-use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
-
-use super::section_text::BodyLine;
-use super::words::is_cjk;
 use stemma_document::english_words::MONTHS;
-use stemma_reading::vocabulary::OPEN_ENDS;
+use stemma_document::text::BodyLine;
+use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
+use stemma_reading::terms::is_cjk;
+use stemma_reading::vocabulary::{COLUMN_HEAD_WORDS, OPEN_ENDS};
 
 // Limits per section; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;
@@ -254,45 +253,10 @@ fn wide_gaps(line: &Line) -> usize {
 
 /// Whether the line is the head of columns: `Years ended December 31`, `(in millions)`.
 fn is_date_line(text: &str) -> bool {
-    let heads = [
-        "as",
-        "at",
-        "of",
-        "for",
-        "the",
-        "year",
-        "years",
-        "month",
-        "months",
-        "quarter",
-        "quarters",
-        "week",
-        "weeks",
-        "fiscal",
-        "ended",
-        "in",
-        "millions",
-        "thousands",
-        "billions",
-        "dollars",
-        "except",
-        "per",
-        "share",
-        "amounts",
-        "amount",
-        "data",
-        "and",
-        "three",
-        "six",
-        "nine",
-        "twelve",
-        "unaudited",
-        "ratios",
-    ];
     text.split(|c: char| !c.is_alphabetic())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
-        .all(|word| heads.contains(&word.as_str()) || MONTHS.contains(&word.as_str()))
+        .all(|word| COLUMN_HEAD_WORDS.contains(&word) || MONTHS.contains(&word.as_str()))
 }
 
 /// Whether the line is a heading: bold, in capitals, or marked in Markdown.
@@ -337,10 +301,11 @@ fn has_space_above(line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::text::own_lines;
     use stemma_document::{Source, SourceBody};
 
     use super::super::fixture::{lines, paged};
-    use super::super::section_text::own_lines;
+
     use super::*;
 
     fn prose_of(source: &Source) -> ProseContent {
@@ -349,7 +314,7 @@ mod tests {
             SourceBody::Pages(_) => super::super::fixture::tree(source, entries),
             SourceBody::Lines(_) => super::super::fixture::tree(source, entries),
         };
-        read_prose(&own_lines(&tree.sections[0], source), &|word| {
+        read_prose(&own_lines(&tree.sections[0], &source.body), &|word| {
             word == "information"
         })
     }

@@ -6,14 +6,13 @@
 //! integers, so that the choice is the same on every machine.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use stemma_document::text::normalize_key;
+use stemma_document::text::{BodyLine, full_lines, normalize_key, own_lines};
 use stemma_document::{Section, Source, Summary};
+use stemma_reading::terms;
 
 use super::SectionSettings;
-use super::section_text::{BodyLine, full_lines, own_lines};
 use super::select_sentences::{SentenceSelector, WORD_BYTES};
 use super::sentences::{self, ProseContent, ProseSentence};
-use super::words;
 
 // The word limits share out the default of 60 words: a list may take under half of it, so that sentences remain.
 // Words of the list of parts of an inner section.
@@ -75,7 +74,7 @@ impl Summarizer<'_> {
         if section.tokens >= self.settings.summary_tokens_verbatim {
             return None;
         }
-        let lines = full_lines(section, self.source);
+        let lines = full_lines(section, &self.source.body);
         let words = self.max_words();
         // Uncounted tokens must not make a whole document its own summary.
         let short = lines.iter().map(|line| line.text.len()).sum::<usize>() <= words * WORD_BYTES;
@@ -87,7 +86,7 @@ impl Summarizer<'_> {
             .flat_map(|line| line.text.split_whitespace())
             .collect::<Vec<_>>()
             .join(" ");
-        (words::count(&text) <= words).then_some(text)
+        (terms::count(&text) <= words).then_some(text)
     }
 
     fn max_words(&self) -> usize {
@@ -95,7 +94,7 @@ impl Summarizer<'_> {
     }
 
     fn extract(&self, section: &Section) -> String {
-        let lines = own_lines(section, self.source);
+        let lines = own_lines(section, &self.source.body);
         let mut prose = sentences::read_prose(&lines, &|word| self.frequencies.contains_word(word));
         let own_count = prose.sentences.len();
         prose.sentences.extend(
@@ -109,7 +108,7 @@ impl Summarizer<'_> {
             SentenceSelector::new(self.frequencies.weights(section, &lines), &section.title);
         let mut remaining = self.max_words();
         let parts = list_parts(section, &prose, &mut selector, remaining);
-        remaining = remaining.saturating_sub(words::count(&parts));
+        remaining = remaining.saturating_sub(terms::count(&parts));
         let sentences = selector.select_sentences(
             &prose.sentences,
             own_count,
@@ -118,7 +117,7 @@ impl Summarizer<'_> {
         remaining = remaining.saturating_sub(
             sentences
                 .iter()
-                .map(|sentence| words::count(sentence))
+                .map(|sentence| terms::count(sentence))
                 .sum(),
         );
         let rows = selector.select_list(TABLES, prose.labels.iter().map(String::as_str), remaining);
@@ -207,7 +206,7 @@ fn truncated_sentence(prose: &ProseContent, budget: usize) -> String {
         } else {
             format!("{text} {word}")
         };
-        if words::count(&next) > budget || next.len() > WORD_BYTES * budget {
+        if terms::count(&next) > budget || next.len() > WORD_BYTES * budget {
             return text + "…";
         }
         text = next;
@@ -234,7 +233,7 @@ impl TermFrequencies {
     fn add(&mut self, sections: &[Section], source: &Source) {
         for section in sections {
             self.sections += 1;
-            for term in frequencies(&own_lines(section, source)).into_keys() {
+            for term in frequencies(&own_lines(section, &source.body)).into_keys() {
                 *self.sections_with.entry(term).or_default() += 1;
             }
             self.add(&section.children, source);
@@ -243,7 +242,7 @@ impl TermFrequencies {
 
     fn contains_word(&self, word: &str) -> bool {
         let mut contains = false;
-        words::terms(word, |term| {
+        terms::terms(word, |term| {
             contains |= self.sections_with.contains_key(term);
         });
         contains
@@ -254,7 +253,7 @@ impl TermFrequencies {
     // dominate the choice.
     fn weights(&self, section: &Section, lines: &[BodyLine<'_>]) -> HashMap<String, u64> {
         let mut title = HashSet::new();
-        words::terms(&section.title, |term| {
+        terms::terms(&section.title, |term| {
             title.insert(term.to_owned());
         });
         let mut weights: HashMap<String, u64> = HashMap::new();
@@ -266,7 +265,7 @@ impl TermFrequencies {
             .filter_map(|child| child.summary.as_ref());
         let mut all = own;
         for summary in children {
-            words::terms(&summary.text, |term| {
+            terms::terms(&summary.text, |term| {
                 *all.entry(term.to_owned()).or_default() += 1;
             });
         }
@@ -285,7 +284,7 @@ impl TermFrequencies {
 fn frequencies(lines: &[BodyLine<'_>]) -> HashMap<String, u32> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     for line in lines {
-        words::terms(line.text, |term| match counts.get_mut(term) {
+        terms::terms(line.text, |term| match counts.get_mut(term) {
             Some(count) => *count += 1,
             None => {
                 counts.insert(term.to_owned(), 1);
@@ -298,7 +297,7 @@ fn frequencies(lines: &[BodyLine<'_>]) -> HashMap<String, u32> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{paged, text_tree, tree};
-    use super::super::section_text::full_text;
+
     use super::super::{SectionSettings, finish};
     use super::*;
     use stemma_document::SectionTree;
@@ -380,9 +379,9 @@ mod tests {
                 .map(|at| (1, *at as u32, 1 + (*at % 3) as u16, lines[*at].trim_matches('*'))).collect();
             let tree = finish(tree(&source, &heads), &source, &settings(verbatim, limit), &[]);
             for (_, section) in tree.walk() {
-                let text = full_text(section, &source);
+                let text = stemma_document::text::full_text(section, &source.body);
                 let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
-                proptest::prop_assert!(words::count(summary) <= limit as usize, "{summary}");
+                proptest::prop_assert!(terms::count(summary) <= limit as usize, "{summary}");
                 for number in summary.split(|c: char| !c.is_ascii_digit() && c != ',' && c != '.') {
                     let number = number.trim_matches(|c: char| !c.is_ascii_digit());
                     proptest::prop_assert!(text.contains(number), "{number} of {summary} in {text}");
@@ -441,6 +440,6 @@ mod tests {
         let tree = tree(&source, &[(1, 0, 1, "A")]);
         let tree = finish(tree, &source, &settings(200, 60), &[]);
         let text = &tree.sections[0].summary.as_ref().unwrap().text;
-        assert!(text.ends_with('…') && words::count(text) <= 61, "{text}");
+        assert!(text.ends_with('…') && terms::count(text) <= 61, "{text}");
     }
 }

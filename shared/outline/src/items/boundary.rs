@@ -8,8 +8,10 @@ use stemma_document::{
 };
 
 use super::item_text::truncate_text;
-use super::match_sections::ItemSection;
-use crate::structure::form_items::{FormEntry, KnownForm, title_similarity};
+use super::match_sections::{ItemSection, last_id};
+use crate::structure::form_items;
+use crate::structure::forms::{FormItem, SecForm};
+use crate::structure::titles::similarity;
 
 // A heading may wrap over this many lines.
 const HEADING_LINES: usize = 4;
@@ -43,11 +45,7 @@ pub(super) fn is_verified(boundary: &Boundary) -> bool {
 // A PART that was added from the form has no heading of its own and starts at its first Item, so that Item is the next
 // heading.
 pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
-    let mut last = section;
-    while let Some(child) = last.children.last() {
-        last = child;
-    }
-    let mut next = tree.section(stemma_document::SectionId(last.id.0 + 1))?;
+    let mut next = tree.section(SectionId(last_id(section).0 + 1))?;
     while let Some(child) = next
         .children
         .first()
@@ -60,8 +58,7 @@ pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Opti
 
 /// The Items of a form and where they are.
 pub(super) struct FormItems<'a> {
-    pub(super) form: KnownForm,
-    pub(super) entries: &'a [FormEntry],
+    pub(super) form: SecForm,
     pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
 }
 
@@ -70,7 +67,7 @@ pub(super) struct FormItems<'a> {
 // A running head names the Item that begins on its page.
 pub(super) fn holds_other_item(
     items: &FormItems<'_>,
-    entry: &FormEntry,
+    entry: &FormItem,
     sections: &[&Section],
     source: &Source,
 ) -> bool {
@@ -86,14 +83,14 @@ pub(super) fn holds_other_item(
         })
     };
     let is_other = |line: &text::BodyLine<'_>| {
-        let keys = items.form.keys_of(line.text, Some(entry.part));
+        let keys = items.form.item_keys_of(line.text, Some(entry.part));
         let other = keys.filter(|(first, last)| first == last && *first != entry.key);
         let other = other.filter(|(key, _)| !begins_there(*key, line.page));
-        let other = other.and_then(|(key, _)| items.entries.iter().find(|entry| entry.key == key));
-        let title = KnownForm::item_title(line.text);
-        other.zip(title).is_some_and(|(other, title)| {
-            title_similarity(&title, other.title) >= MIN_OTHER_SIMILARITY
-        })
+        let other = other.map(|(key, _)| &items.form.items()[key]);
+        let title = form_items::item_title(line.text);
+        other
+            .zip(title)
+            .is_some_and(|(other, title)| similarity(&title, other.title()) >= MIN_OTHER_SIMILARITY)
     };
     sections.iter().any(|section| {
         let lines = text::own_lines(section, &source.body);
@@ -132,7 +129,7 @@ fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
                 .unwrap_or_default(),
         );
         joined.push(' ');
-        title_similarity(&joined, &section.title) >= MIN_SIMILARITY
+        similarity(&joined, &section.title) >= MIN_SIMILARITY
     });
     let (page, line) = match section.span {
         SectionSpan::Pages { from, .. } => (Some(from.page), from.line + 1),

@@ -5,7 +5,7 @@
 
 use stemma_document::FilingFacts;
 
-use crate::structure::form_items::FormEntry;
+use crate::structure::forms::FormItem;
 
 /// The fiscal year, else the year in which the period ends.
 pub(super) fn filing_year(facts: &FilingFacts) -> Option<u32> {
@@ -16,7 +16,7 @@ pub(super) fn filing_year(facts: &FilingFacts) -> Option<u32> {
 }
 
 /// Whether a filing of that year must have the Item; `false` for Items that a filer may omit.
-pub(super) fn is_expected(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
+pub(super) fn is_expected(form: &str, entry: &FormItem, year: Option<u32>) -> bool {
     let since: [(&str, u8, &str, u32, u32); 11] = [
         ("10-K", 1, "1A", 2005, u32::MAX),
         ("10-K", 1, "1B", 2005, u32::MAX),
@@ -33,7 +33,7 @@ pub(super) fn is_expected(form: &str, entry: &FormEntry, year: Option<u32>) -> b
     ];
     // A current report has only the Items it reports. The summary of Form 10-K, the officers (a custom of filers) and the
     // Items of Form 20-F are optional.
-    let is_optional = form == "10-K" && matches!(entry.number.as_str(), "4A" | "16");
+    let is_optional = form == "10-K" && matches!(entry.number, "4A" | "16");
     if matches!(form, "8-K" | "20-F") || is_optional {
         return false;
     }

@@ -2,7 +2,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
-use stemma_reading::vocabulary::{OTHER_DOCUMENTS, OTHER_FORMS};
+use stemma_reading::vocabulary::{ADDRESSED_DOCUMENTS, OTHER_DOCUMENTS, OTHER_FORMS};
 
 use super::targets::{TargetFinder, link};
 
@@ -107,18 +107,12 @@ fn is_foreign_item(text: &str, sentence: &str, form: &str) -> bool {
 
 /// Words of other documents in lower case, for a filing on `form`.
 pub(super) fn foreign_marks(form: &str) -> Vec<String> {
-    let mut marks: Vec<String> = [
-        "proxy statement",
-        "information statement",
-        "to shareholders",
-        "to stockholders",
-        "to shareowners",
-    ]
-    .map(Into::into)
-    .into();
     let others = OTHER_FORMS.iter().filter(|(name, _)| *name != form);
-    marks.extend(others.map(|(name, _)| name.to_lowercase()));
-    marks
+    ADDRESSED_DOCUMENTS
+        .iter()
+        .map(|words| (*words).to_owned())
+        .chain(others.map(|(name, _)| name.to_lowercase()))
+        .collect()
 }
 
 /// The other document that a sentence names.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
-use stemma_reading::vocabulary::EXHIBIT_INDEXES;
+use stemma_reading::vocabulary::{EXHIBIT_INDEXES, PROPOSALS};
 
-use crate::structure::form_items::KnownForm;
+use crate::structure::form_items;
+use crate::structure::forms::SecForm;
 
 const MAX_SECTIONS: usize = 50_000;
 
@@ -36,7 +37,7 @@ enum MatchKind {
 /// In a submission only the primary document, the first top section, has Items of the form.
 pub(super) fn match_sections(
     tree: &SectionTree,
-    form: KnownForm,
+    form: SecForm,
     is_submission: bool,
 ) -> BTreeMap<usize, ItemSection<'_>> {
     let mut best: BTreeMap<usize, ((MatchKind, bool, usize), ItemSection<'_>)> = BTreeMap::new();
@@ -48,7 +49,7 @@ pub(super) fn match_sections(
     });
     for (depth, section) in in_primary.take(MAX_SECTIONS) {
         parts.truncate(depth - 1);
-        let own = KnownForm::part_of(&section.title);
+        let own = form_items::part_of(&section.title);
         let part = own.or_else(|| parts.iter().rev().flatten().next().copied());
         parts.push(own);
         if section.kind != SectionKind::Heading {
@@ -90,7 +91,7 @@ pub(super) fn section_behind<'a>(
 ) -> Option<&'a Section> {
     let next = tree.section(SectionId(last_id(section).0 + 1))?;
     let key = normalize_key(&next.title);
-    let is_plain = !starts.contains(&next.id) && KnownForm::part_of(&next.title).is_none();
+    let is_plain = !starts.contains(&next.id) && form_items::part_of(&next.title).is_none();
     let belongs = match is_list {
         true => EXHIBIT_INDEXES.iter().any(|index| key.starts_with(index)),
         false => key.contains("executiveofficers"),
@@ -116,9 +117,9 @@ pub(super) fn item_extent<'a>(
         .take_while(|other| {
             let is_next = !combined
                 || other.id != section.id && starts.contains(&other.id)
-                || KnownForm::item_title(&other.title).is_some()
-                    && !KnownForm::name_same_item(&other.title, &section.title)
-                || KnownForm::part_of(&other.title).is_some()
+                || form_items::item_title(&other.title).is_some()
+                    && !form_items::name_same_item(&other.title, &section.title)
+                || form_items::part_of(&other.title).is_some()
                 || is_closing(&normalize_key(&other.title));
             other.id <= last || !is_next
         })
@@ -160,28 +161,15 @@ fn is_closing(key: &str) -> bool {
 
 /// Whether a title is a proposal to shareholders, which proxy statements also number as Items.
 fn is_proposal(title: &str) -> bool {
-    let Some(rest) = KnownForm::item_title(title) else {
+    let Some(rest) = form_items::item_title(title) else {
         return false;
     };
     let key = normalize_key(&rest);
-    [
-        "electionof",
-        "ratificationof",
-        "ratify",
-        "advisoryvote",
-        "advisoryapproval",
-        "approvalof",
-        "proposalto",
-        "shareholderproposal",
-        "stockholderproposal",
-        "appointmentof",
-    ]
-    .iter()
-    .any(|start| key.starts_with(start))
+    PROPOSALS.iter().any(|start| key.starts_with(start))
 }
 
 fn match_title(
-    form: KnownForm,
+    form: SecForm,
     section: &Section,
     part: Option<u8>,
     depth: usize,
@@ -189,8 +177,8 @@ fn match_title(
     if is_proposal(&section.title) {
         return None;
     }
-    if let Some((first, last)) = form.keys_of(&section.title, part) {
-        let headed = KnownForm::item_title(&section.title).is_some();
+    if let Some((first, last)) = form.item_keys_of(&section.title, part) {
+        let headed = form_items::item_title(&section.title).is_some();
         // Deeper in the tree, notes and lists have the same numbers.
         let naming = if headed {
             MatchKind::ItemHeading

@@ -7,10 +7,12 @@
 //! The map is a pure function of tree, text and cross-reference index. It never fails and is linear in the text of the Items.
 
 mod boundary;
+mod document_lists;
 mod expected;
 mod item_text;
 mod links;
 mod match_sections;
+mod names;
 mod status;
 mod targets;
 
@@ -26,7 +28,8 @@ use self::boundary::FormItems;
 use self::item_text::{ItemText, truncate_text};
 use self::match_sections::ItemSection;
 use self::targets::{TargetFinder, link};
-use crate::structure::form_items::{FormEntry, KnownForm};
+use crate::structure::form_items;
+use crate::structure::forms::{FormItem, SecForm};
 use crate::structure::{IndexNote, IndexRow};
 
 // Sentences of an Item with content of its own that state where a part of it is.
@@ -50,7 +53,7 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
     if form.name() == "8-K" {
         tree.facts.reported_items = items
             .iter()
-            .map(|item: &FilingItem| {
+            .map(|item| {
                 stemma_document::Fact::from_text(
                     item.number.clone(),
                     item.pages.map(PageSpan::start),
@@ -61,10 +64,10 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
     tree.items = items;
 }
 
-fn form_of(tree: &SectionTree) -> Option<KnownForm> {
+fn form_of(tree: &SectionTree) -> Option<SecForm> {
     match &tree.facts.form {
-        Some(form) => KnownForm::from_name(&form.value),
-        None => KnownForm::from_titles(
+        Some(form) => SecForm::from_name(&form.value),
+        None => SecForm::from_titles(
             tree.walk()
                 .take(5_000)
                 .map(|(_, section)| section.title.as_str()),
@@ -84,26 +87,24 @@ fn is_submission(source: &Source) -> bool {
 struct ItemMap<'a> {
     tree: &'a SectionTree,
     source: &'a Source,
-    form: KnownForm,
+    form: SecForm,
     cross_index: &'a [IndexRow],
 }
 
 impl ItemMap<'_> {
     fn items(&self) -> Vec<FilingItem> {
-        let entries = self.form.entries();
         let places =
             match_sections::match_sections(self.tree, self.form, is_submission(self.source));
         let starts = places.values().map(|place| place.section.id).collect();
         let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
         let form_items = FormItems {
             form: self.form,
-            entries: &entries,
             places: &places,
         };
         let year = expected::filing_year(&self.tree.facts);
-        let is_expected = |entry: &FormEntry| expected::is_expected(self.form.name(), entry, year);
+        let is_expected = |entry: &FormItem| expected::is_expected(self.form.name(), entry, year);
         let mut items: Vec<FilingItem> = Vec::new();
-        for entry in &entries {
+        for entry in self.form.entries() {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
             // An index row is better evidence than a section that only has the title of the Item.
             let place = places
@@ -131,15 +132,15 @@ impl ItemMap<'_> {
     }
 
     /// An absent Item; other Items replace what they know.
-    fn empty_item(&self, entry: &FormEntry) -> FilingItem {
+    fn empty_item(&self, entry: &FormItem) -> FilingItem {
         let part = ["I", "II", "III", "IV"]
             .get(usize::from(entry.part).wrapping_sub(1))
             .map(|part| (*part).to_owned());
         FilingItem {
-            id: FilingItem::format_id(self.form.name(), part.as_deref(), &entry.number),
+            id: FilingItem::format_id(self.form.name(), part.as_deref(), entry.number),
             part,
-            number: entry.number.clone(),
-            title: entry.title.to_owned(),
+            number: entry.number.to_owned(),
+            title: entry.title().to_owned(),
             status: ItemStatus::Absent,
             section: None,
             pages: None,
@@ -155,7 +156,7 @@ impl ItemMap<'_> {
     fn item_from_section(
         &self,
         form_items: &FormItems<'_>,
-        entry: &FormEntry,
+        entry: &FormItem,
         place: &ItemSection<'_>,
         starts: &BTreeSet<SectionId>,
         finder: &TargetFinder<'_>,
@@ -227,7 +228,7 @@ impl ItemMap<'_> {
             content.extend(finder.exhibit_index(&body.sentences, section));
         }
         if status == ItemStatus::ByReference {
-            content.extend(finder.front_page(&body.sentences, &entry.number));
+            content.extend(finder.front_page(&body.sentences, entry.number));
             if self.form.has_statements(entry) {
                 content.extend(finder.statements_index());
             }
@@ -244,7 +245,7 @@ impl ItemMap<'_> {
         let bytes = byte_extent(&sections, section, after);
         FilingItem {
             bytes,
-            title: title.unwrap_or_else(|| entry.title.to_owned()),
+            title: title.unwrap_or_else(|| entry.title().to_owned()),
             status: if combined {
                 ItemStatus::Combined
             } else {
@@ -264,7 +265,7 @@ impl ItemMap<'_> {
     /// above a single sentence, which names them.
     fn shared_answer(
         &self,
-        entry: &FormEntry,
+        entry: &FormItem,
         section: &Section,
         starts: &BTreeSet<SectionId>,
     ) -> Option<(&Section, ItemText)> {
@@ -283,12 +284,12 @@ impl ItemMap<'_> {
 
     /// Whether a link leads to an Item that the text names beside this one. That `Items 10 and 11` have one answer does not make
     /// Item 11 the content of Item 10.
-    fn is_listed_beside(&self, entry: &FormEntry, link: &ItemLink, text: &ItemText) -> bool {
+    fn is_listed_beside(&self, entry: &FormItem, link: &ItemLink, text: &ItemText) -> bool {
         let ItemTarget::Section(id) = link.target else {
             return false;
         };
         let target = self.tree.section(id);
-        let keys = target.and_then(|section| self.form.keys_of(&section.title, None));
+        let keys = target.and_then(|section| self.form.item_keys_of(&section.title, None));
         let mut sentences = text.sentences.iter();
         keys.is_some_and(|(other, _)| {
             sentences.any(|sentence| {
@@ -301,7 +302,7 @@ impl ItemMap<'_> {
     fn pointing_sections(
         &self,
         form: &str,
-        entry: &FormEntry,
+        entry: &FormItem,
         sections: &[&Section],
     ) -> Vec<ItemText> {
         let below = sections.iter().skip(1);
@@ -316,7 +317,7 @@ impl ItemMap<'_> {
     /// An Item that only a cross-reference index answers.
     fn item_from_index(
         &self,
-        entry: &FormEntry,
+        entry: &FormItem,
         row: &IndexRow,
         finder: &TargetFinder<'_>,
     ) -> FilingItem {
@@ -347,7 +348,7 @@ impl ItemMap<'_> {
         let nothing = row.note == Some(IndexNote::NotApplicable);
         FilingItem {
             title: if row.title.is_empty() {
-                entry.title.to_owned()
+                entry.title().to_owned()
             } else {
                 truncate_text(&row.title)
             },
@@ -369,9 +370,9 @@ impl ItemMap<'_> {
     }
 }
 
-fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
+fn is_row_for(row: &IndexRow, entry: &FormItem) -> bool {
     let number = row.item.replace(['(', ')', ' '], "");
-    number.eq_ignore_ascii_case(&entry.number)
+    number.eq_ignore_ascii_case(entry.number)
         && row
             .part
             .is_none_or(|part| entry.part == 0 || part == entry.part)
@@ -442,7 +443,7 @@ fn byte_extent(
 
 /// The title after the Item's number.
 fn item_title(section: &Section) -> Option<String> {
-    let title = KnownForm::item_title(&section.title).unwrap_or_else(|| section.title.clone());
+    let title = form_items::item_title(&section.title).unwrap_or_else(|| section.title.clone());
     let title = title.trim_end_matches(['.', ':', ' ']);
     (!title.is_empty()).then(|| truncate_text(title))
 }

@@ -4,10 +4,11 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemStatus, Section};
-use stemma_reading::vocabulary::AUXILIARIES;
+use stemma_reading::vocabulary::{AUXILIARIES, STATED_PLACES, THIS_DOCUMENT};
 
 use super::item_text::ItemText;
-use crate::structure::form_items::FormEntry;
+use crate::structure::forms::FormItem;
+use crate::structure::page_labels::is_page_number;
 
 // A longer Item has content of its own, however much it refers.
 pub(super) const REFERRING_WORDS: usize = 400;
@@ -42,17 +43,8 @@ const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), 
 /// Whether a sentence states that the required information is elsewhere, not only that there is more.
 pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let stated = [
-        "by reference",
-        "is set forth",
-        "are set forth",
-        "is included in",
-        "is contained in",
-        "is presented in",
-        "appears in",
-    ];
     let subject = ["information", "section", "incorporat", "discussion"];
-    stated.iter().any(|words| lower.contains(words))
+    STATED_PLACES.iter().any(|words| lower.contains(words))
         && subject.iter().any(|word| lower.contains(word))
 }
 
@@ -62,17 +54,8 @@ pub(super) fn points_here(sentence: &str) -> bool {
     let read = ["see ", "refer to "]
         .iter()
         .any(|verb| lower.contains(verb));
-    let here = [
-        " of this form",
-        " in this form",
-        " of this report",
-        " in this report",
-        " of this annual report",
-        " in this annual report",
-        " of this quarterly report",
-        " in this quarterly report",
-    ];
-    read && here.iter().any(|words| lower.contains(words))
+
+    read && THIS_DOCUMENT.iter().any(|words| lower.contains(words))
 }
 
 /// Classifies an Item by its text.
@@ -80,7 +63,7 @@ pub(super) fn points_here(sentence: &str) -> bool {
 // since they would always be references. References come before length, because they are short by nature.
 pub(super) fn classify(
     form: &str,
-    entry: &FormEntry,
+    entry: &FormItem,
     section: &Section,
     body: &ItemText,
 ) -> ItemStatus {
@@ -96,17 +79,17 @@ pub(super) fn has_no_content(status: ItemStatus) -> bool {
 }
 
 /// Whether an Item is a list of exhibits.
-pub(super) fn is_list(form: &str, entry: &FormEntry) -> bool {
-    LIST_ITEMS.contains(&(form, entry.part, entry.number.as_str()))
+pub(super) fn is_list(form: &str, entry: &FormItem) -> bool {
+    LIST_ITEMS.contains(&(form, entry.part, entry.number))
 }
 
 /// Whether an Item always has a long answer, in which references are nothing special.
-pub(super) fn is_long(form: &str, entry: &FormEntry) -> bool {
+pub(super) fn is_long(form: &str, entry: &FormItem) -> bool {
     least_words(form, entry).is_some()
 }
 
-fn least_words(form: &str, entry: &FormEntry) -> Option<usize> {
-    let item = (form, entry.part, entry.number.as_str());
+fn least_words(form: &str, entry: &FormItem) -> Option<usize> {
+    let item = (form, entry.part, entry.number);
     let long = LONG_ITEMS
         .iter()
         .find(|(form, part, number, _)| (*form, *part, *number) == item);
@@ -114,7 +97,7 @@ fn least_words(form: &str, entry: &FormEntry) -> Option<usize> {
 }
 
 /// The status of a text that does not say that there is nothing.
-pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus {
+pub(super) fn status_by_text(form: &str, entry: &FormItem, body: &ItemText) -> ItemStatus {
     if is_list(form, entry) {
         return ItemStatus::Full;
     }
@@ -170,7 +153,7 @@ fn only_negates(body: &ItemText) -> bool {
 }
 
 /// Whether the risk factors of a quarterly report are those of the annual report. Its Item 1A asks for changes alone.
-fn points_to_annual_report(form: &str, entry: &FormEntry, body: &ItemText) -> bool {
+fn points_to_annual_report(form: &str, entry: &FormItem, body: &ItemText) -> bool {
     let is_update = form == "10-Q" && entry.part == 2 && entry.number == "1A";
     let sentences = || body.sentences.iter().map(|text| text.to_lowercase());
     is_update
@@ -189,10 +172,7 @@ fn lists_pages(body: &ItemText) -> bool {
     let mut labels = 0;
     let mut page = false;
     for word in words {
-        let digits = word.trim_start_matches("F-").trim_end_matches([',', '.']);
-        let is_label =
-            (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        labels += usize::from(is_label);
+        labels += usize::from(is_page_number(word.trim_end_matches([',', '.'])));
         page |= matches!(normalize_key(word).as_str(), "page" | "pages");
     }
     page && labels >= 1 || labels >= 4

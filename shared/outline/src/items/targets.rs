@@ -7,39 +7,34 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use stemma_document::text::{all_lines, normalize_key};
-use stemma_document::{
-    ItemLink, ItemTarget, PageNo, PageSpan, Section, SectionId, SectionTree, Source,
-};
-use stemma_reading::vocabulary::{EXHIBIT_INDEXES, LIGHT_WORDS};
+use stemma_document::{ItemLink, ItemTarget, PageNo, Section, SectionId, SectionTree, Source};
 
 use super::item_text::truncate_text;
 use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
 use super::match_sections::ItemSection;
-use crate::structure::form_items::KnownForm;
+use super::names::{
+    MIN_TITLE, descendants, heavy_words, names_before, note_number, on_page, subtree,
+};
+use crate::structure::form_items;
+use crate::structure::forms::SecForm;
 
 const MAX_SECTIONS: usize = 50_000;
 // Longer lines are prose and no headings.
 const HEADING_CHARS: usize = 100;
-// A shorter quotation is a word and not a heading.
-const MIN_TITLE: usize = 8;
 // The longest topic that stands for a heading.
 const MAX_TOPIC_WORDS: usize = 6;
-// A table of contents ends within so many lines.
-const MAX_CONTENTS_LINES: usize = 600;
-// The longest name without quotation marks.
-const MAX_NAME_WORDS: usize = 16;
 // A document is named within this many bytes of a heading of it.
 const MARK_BYTES: usize = 300;
 
 /// Headings, notes and Items by name.
 pub(super) struct TargetFinder<'a> {
-    tree: &'a SectionTree,
-    source: &'a Source,
-    form: KnownForm,
-    places: &'a BTreeMap<usize, ItemSection<'a>>,
-    titles: HashMap<String, Vec<&'a Section>>,
+    pub(super) tree: &'a SectionTree,
+    pub(super) source: &'a Source,
+    form: SecForm,
+    pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
+    pub(super) titles: HashMap<String, Vec<&'a Section>>,
     /// Pages of short lines, for headings that are no sections.
-    lines: HashMap<String, Vec<PageNo>>,
+    pub(super) lines: HashMap<String, Vec<PageNo>>,
     /// The same by their words that have a meaning of their own.
     topics: HashMap<String, Vec<PageNo>>,
 }
@@ -48,7 +43,7 @@ impl<'a> TargetFinder<'a> {
     pub(super) fn new(
         tree: &'a SectionTree,
         source: &'a Source,
-        form: KnownForm,
+        form: SecForm,
         places: &'a BTreeMap<usize, ItemSection<'a>>,
     ) -> Self {
         let mut titles: HashMap<String, Vec<&Section>> = HashMap::new();
@@ -217,7 +212,7 @@ impl<'a> TargetFinder<'a> {
             .get(&normalize_key(last))
             .filter(|_| key.len() >= MIN_TITLE)?;
         match pages.as_slice() {
-            [page] => Some(ItemTarget::Pages(PageSpan::between(*page, *page))),
+            [page] => Some(on_page(*page)),
             _ => None,
         }
     }
@@ -304,110 +299,6 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The list of exhibits that an Item names, if it begins on a later page.
-    pub(super) fn exhibit_index(&self, sentences: &[String], item: &Section) -> Option<ItemLink> {
-        let named = sentences
-            .iter()
-            .map(|sentence| normalize_key(sentence))
-            .any(|key| EXHIBIT_INDEXES.iter().any(|name| key.contains(name)));
-        let from = item.span.pages().filter(|_| named)?.start();
-        let sections = EXHIBIT_INDEXES
-            .iter()
-            .filter_map(|name| self.titles.get(*name));
-        let behind = sections.flatten().filter(|section| {
-            let pages = section.span.pages();
-            pages.is_some_and(|pages| pages.start() > from)
-        });
-        if let Some(section) = behind.max_by_key(|section| section.id) {
-            return Some(link(&section.title, ItemTarget::Section(section.id)));
-        }
-        let lines = EXHIBIT_INDEXES
-            .iter()
-            .filter_map(|name| self.lines.get(*name));
-        let page = lines.flatten().filter(|page| **page > from).max()?;
-        let pages = PageSpan::between(*page, *page);
-        Some(link("Exhibit index", ItemTarget::Pages(pages)))
-    }
-
-    /// The page before the first PART or Item that names an Item whose answer is `at the beginning of this document`.
-    pub(super) fn front_page(&self, sentences: &[String], number: &str) -> Option<ItemLink> {
-        const FRONT: [&str; 2] = ["at the beginning of this", "at the front of this"];
-        let printed = sentences.iter().find_map(|sentence| {
-            let lower = sentence.to_lowercase();
-            FRONT.into_iter().find(|words| lower.contains(words))
-        })?;
-        let first = self
-            .places
-            .values()
-            .filter_map(|place| place.section.span.pages());
-        let first = first.map(PageSpan::start).min()?;
-        let page = all_lines(&self.source.body)
-            .iter()
-            .take_while(|line| line.page.is_some_and(|page| page < first))
-            .find(|line| {
-                let words: Vec<String> = line.text.split_whitespace().map(normalize_key).collect();
-                words
-                    .windows(2)
-                    .any(|pair| pair[0] == "item" && pair[1].eq_ignore_ascii_case(number))
-            })?
-            .page?;
-        Some(link(
-            printed,
-            ItemTarget::Pages(PageSpan::between(page, page)),
-        ))
-    }
-
-    /// Where an Item begins whose heading is not printed: with the first of the entries below it in the table of contents
-    /// if that stands elsewhere, else with its first sub-section.
-    pub(super) fn unprinted_start(&self, section: &Section) -> Option<ItemLink> {
-        let inside = subtree(section);
-        let listed = self
-            .listed_below(section)
-            .filter(|first| !inside.contains(&first.id.0));
-        let below = descendants(section).find(|section| section.verified);
-        let first = listed.or(below).or(section.children.first())?;
-        Some(link(&first.title, ItemTarget::Section(first.id)))
-    }
-
-    fn listed_below(&self, item: &Section) -> Option<&'a Section> {
-        let title = KnownForm::item_title(&item.title).map(|title| normalize_key(&title))?;
-        let from = item.span.pages()?.start();
-        let lines = all_lines(&self.source.body);
-        let front = lines
-            .iter()
-            .take_while(|line| line.page.is_some_and(|page| page < from))
-            .take(MAX_CONTENTS_LINES);
-        let mut entries = front
-            .map(|line| normalize_key(line.text.trim_end_matches(|c: char| !c.is_alphabetic())))
-            .skip_while(|key| title.len() < MIN_TITLE || !key.ends_with(&title))
-            .skip(1)
-            .take_while(|key| !key.starts_with("item"));
-        entries.find_map(|key| match self.titles.get(&key)?.as_slice() {
-            [section] if section.verified => Some(*section),
-            _ => None,
-        })
-    }
-
-    /// The index to the financial statements, which stands before them.
-    pub(super) fn statements_index(&self) -> Option<ItemLink> {
-        let is_index =
-            |key: &str| key.starts_with("indexto") && key.contains("financialstatements");
-        let section = self.titles.iter().filter(|(key, _)| is_index(key));
-        let section = section
-            .flat_map(|(_, sections)| sections)
-            .min_by_key(|section| section.id);
-        if let Some(section) = section {
-            return Some(link(&section.title, ItemTarget::Section(section.id)));
-        }
-        let pages = self.lines.iter().filter(|(key, _)| is_index(key));
-        let page = pages.flat_map(|(_, pages)| pages).max()?;
-        let pages = PageSpan::between(*page, *page);
-        Some(link(
-            "Index to financial statements",
-            ItemTarget::Pages(pages),
-        ))
-    }
-
     /// The section of the Item that has the financial statements.
     fn statements(&self) -> Option<&'a Section> {
         let title = if self.form.name() == "10-Q" {
@@ -416,7 +307,7 @@ impl<'a> TargetFinder<'a> {
             "Item 8"
         };
         let part = (self.form.name() == "10-Q").then_some(1);
-        let (key, _) = self.form.keys_of(title, part)?;
+        let (key, _) = self.form.item_keys_of(title, part)?;
         self.places.get(&key).map(|place| place.section)
     }
 
@@ -465,12 +356,12 @@ impl<'a> TargetFinder<'a> {
                 .filter(|part| part.eq_ignore_ascii_case("part"))
                 .and(before.get(1))
                 .and_then(|part| {
-                    KnownForm::part_of(&format!("Part {}", part.trim_end_matches([',', '.', ':'])))
+                    form_items::part_of(&format!("Part {}", part.trim_end_matches([',', '.', ':'])))
                 });
             let name = format!("{opened} {number}");
             let place = self
                 .form
-                .keys_of(&name, part)
+                .item_keys_of(&name, part)
                 .and_then(|(key, _)| self.places.get(&key))
                 // A name that recurs leads to the same place.
                 .filter(|place| seen.insert((name.clone(), place.section.id)))
@@ -529,7 +420,7 @@ impl<'a> TargetFinder<'a> {
                     .iter()
                     .filter(|page| (span.start()..=span.end()).contains(*page));
                 let page = inside.next().filter(|_| inside.next().is_none())?;
-                Some(ItemTarget::Pages(PageSpan::between(*page, *page)))
+                Some(on_page(*page))
             })
         })
     }
@@ -559,23 +450,6 @@ pub(super) fn link(text: &str, target: ItemTarget) -> ItemLink {
     }
 }
 
-/// The names that the capitalized words at the end of `words` may be, longest first: `See Market Risk`, `Market Risk`.
-fn names_before(words: &[&str]) -> Vec<String> {
-    let count = words
-        .iter()
-        .rev()
-        .take(MAX_NAME_WORDS)
-        .take_while(|word| {
-            word.starts_with(char::is_uppercase) || matches!(**word, "and" | "of" | "&")
-        })
-        .count();
-    let starts = words.len() - count..words.len();
-    let names = starts.map(|start| words[start..].join(" "));
-    names
-        .filter(|name| normalize_key(name).len() >= MIN_TITLE)
-        .collect()
-}
-
 fn push_page(pages: &mut HashMap<String, Vec<PageNo>>, key: String, page: PageNo) {
     let pages = pages.entry(key).or_default();
     if pages.last() != Some(&page) {
@@ -583,61 +457,8 @@ fn push_page(pages: &mut HashMap<String, Vec<PageNo>>, key: String, page: PageNo
     }
 }
 
-/// The normalized words of a title that have a meaning of their own.
-fn heavy_words(title: &str) -> Vec<String> {
-    title
-        .split_whitespace()
-        .map(normalize_key)
-        .filter(|word| !LIGHT_WORDS.contains(word.as_str()))
-        .collect()
-}
-
 /// A note that a sentence names.
 struct Note<'a> {
     text: String,
     section: &'a Section,
-}
-
-/// The number of a title `Note 12. …` or `12. …`, and whether it says `Note`.
-fn note_number(title: &str) -> Option<(u32, bool)> {
-    let trimmed = title.trim_start();
-    let named = trimmed
-        .get(..4)
-        .is_some_and(|word| word.eq_ignore_ascii_case("note"));
-    let rest = if named {
-        trimmed[4..].trim_start()
-    } else {
-        trimmed
-    };
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    let behind = rest[digits.len()..].chars().next();
-    // `2.1` and `10-K` are no notes.
-    let next_digit = rest[digits.len()..]
-        .chars()
-        .nth(1)
-        .is_some_and(|c| c.is_ascii_digit());
-    let closed =
-        behind.is_none_or(|c| !c.is_alphanumeric()) && !(behind == Some('.') && next_digit);
-    let number = digits
-        .parse()
-        .ok()
-        .filter(|_| closed && digits.len() <= 2)?;
-    Some((number, named))
-}
-
-fn subtree(section: &Section) -> std::ops::RangeInclusive<u32> {
-    let mut last = section;
-    while let Some(child) = last.children.last() {
-        last = child;
-    }
-    section.id.0..=last.id.0
-}
-
-fn descendants(section: &Section) -> impl Iterator<Item = &Section> {
-    let mut stack: Vec<&Section> = section.children.iter().rev().collect();
-    std::iter::from_fn(move || {
-        let next = stack.pop()?;
-        stack.extend(next.children.iter().rev());
-        Some(next)
-    })
 }

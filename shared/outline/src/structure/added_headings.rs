@@ -18,7 +18,7 @@ use super::numbering;
 use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
 use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
-use super::titles::{self, TitleKeys};
+use super::titles;
 use super::weights::{SAME_SIZE, SAME_TITLE};
 
 // More headings on one page are entries of a list.
@@ -185,7 +185,7 @@ impl RuleOutline<'_> {
         let stated = clean_title(&heading.number, &heading.title)?;
         let run_in = row
             .run_in
-            .filter(|phrase| titles_alike(phrase.text, &stated) > SAME_TITLE);
+            .filter(|phrase| titles::similarity(phrase.text, &stated) > SAME_TITLE);
         let (title, style) = match run_in {
             Some(phrase) => (
                 titles::fold_whitespace(phrase.text),
@@ -302,17 +302,7 @@ impl RuleOutline<'_> {
                 // A look may have the rank of announced sections. The next of them keeps its parent.
                 let next = announced.partition_point(|head| head.rows.0 < heading.rows.0);
                 let rank = announced.get(next).map_or(rank, |next| rank.max(next.rank));
-                OutlineHead {
-                    rows: heading.rows,
-                    number: numbering::leading_number(&heading.title),
-                    title: heading.title,
-                    printed: None,
-                    target: None,
-                    evidence: EvidenceSource::Model,
-                    unconfirmed: false,
-                    rank,
-                    leaf: false,
-                }
+                OutlineHead::new(heading.rows, heading.title, EvidenceSource::Model, rank)
             })
             .collect()
     }
@@ -341,7 +331,7 @@ fn rank_of_new_look(
 fn is_heading_line(lines: &LineTable<'_>, rows: (usize, usize), title: &str) -> bool {
     let (first, last) = rows;
     let row = &lines.rows[first];
-    let opens_paragraph = !numbering::parse_numbers(title).is_empty()
+    let opens_paragraph = numbering::first_number(title).is_some()
         && row.key.starts_with(&titles::normalize_key(title));
     let is_in_text = row.prose || false_headings::inside_paragraph(lines, first);
     !row.marked
@@ -373,23 +363,15 @@ fn is_set_like_text(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
         && row.bold == lines.body_bold
         && row.emphasis == lines.body_emphasis
         && !row.caps
-        && numbering::parse_numbers(row.text).is_empty()
+        && numbering::first_number(row.text).is_none()
 }
 
 // The words of the page if they are the title and little else. A model may reword a title, and a reader will search for the
 // printed form.
 fn printed_title(lines: &LineTable<'_>, rows: (usize, usize), title: String) -> String {
-    let text: Vec<&str> = lines.rows[rows.0..=rows.1]
-        .iter()
-        .map(|row| row.text)
-        .collect();
-    let printed = titles::fold_whitespace(&text.join(" "));
+    let printed = lines.title(rows);
     let whole = title.len() as f32 >= WHOLE_LINE_SHARE * printed.len() as f32;
     if whole { printed } else { title }
-}
-
-fn titles_alike(left: &str, right: &str) -> f32 {
-    titles::title_similarity(&TitleKeys::new(left), &TitleKeys::new(right))
 }
 
 // Number and title on one line, without control characters, at most 400 bytes; `None` if there are no letters.
@@ -399,7 +381,7 @@ fn clean_title(number: &str, title: &str) -> Option<String> {
     let key = titles::normalize_key(&number);
     let has_number = key.is_empty()
         || titles::normalize_key(&title).starts_with(&key)
-        || !numbering::parse_numbers(&title).is_empty();
+        || numbering::first_number(&title).is_some();
     let whole = if has_number {
         title
     } else {

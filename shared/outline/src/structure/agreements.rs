@@ -62,20 +62,16 @@ pub(super) fn agreement_titles(lines: &LineTable<'_>, rows: Range<usize>) -> Vec
 /// The rows of a title that ends at `at`: a line of the same style right above belongs to it.
 pub(super) fn title_rows(lines: &LineTable<'_>, at: usize) -> (usize, usize) {
     let row = &lines.rows[at];
-    let above = at
-        .checked_sub(1)
-        .filter(|above| lines.rows[*above].page == row.page);
-    let joins = above.filter(|above| {
-        let above = &lines.rows[*above];
+    let joins = lines.above_on_page(at).is_some_and(|above| {
         let close = row.gap < 0.8
             && above.centered
             && LineTable::same_style(above, row)
             && above.caps == row.caps;
         let words =
-            above.words <= 8 && !above.running && numbering::parse_numbers(above.text).is_empty();
+            above.words <= 8 && !above.running && numbering::first_number(above.text).is_none();
         close && words && !above.text.ends_with([',', '.', ':', ';'])
     });
-    (joins.unwrap_or(at), at)
+    (at - usize::from(joins), at)
 }
 
 /// `Some` if the row begins a section (in contents or text): whether it is the first of its agreement.
@@ -127,7 +123,7 @@ fn clause_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     if row.running || row.key.is_empty() {
         return None;
     }
-    let number = numbering::parse_numbers(row.text).into_iter().next()?;
+    let number = numbering::first_number(row.text)?;
     let fit = match number.class {
         NumberClass::Article => {
             number.rest.is_empty() || (starts_title(number.rest) && row.words <= TITLE_WORDS as u16)
@@ -141,7 +137,7 @@ fn clause_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
 
 /// The number of a clause that has no word before it: `3. Term`.
 fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
-    let number = numbering::parse_numbers(row.text).into_iter().next()?;
+    let number = numbering::first_number(row.text)?;
     let fit = number.class == NumberClass::Decimal(1) && !number.bare && starts_title(number.rest);
     (fit && !row.running && !row.table).then_some(number)
 }

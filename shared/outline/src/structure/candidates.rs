@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use stemma_document::{EvidenceSource, OutlineItem};
+use stemma_reading::vocabulary::FILE_ENDINGS;
 
+use super::false_headings;
 use super::forms::SecForm;
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::page_labels::PageLabels;
 use super::section_candidate::SectionCandidate;
 use super::titles;
 use super::toc::{ContentsRow, TableOfContents};
-use super::{false_headings, item_headings};
 
 // Larger outlines list figures or words instead of sections.
 const OUTLINE_ENTRIES: usize = 5_000;
@@ -51,7 +52,7 @@ pub(super) fn candidates_from_toc(
                 .then(|| label.number.saturating_sub(1));
             labeled_page.or(own).filter(|page| pages.contains(page))
         });
-        candidate.keys = form.and_then(|form| item_headings::keys_of(form, &entry.title, part));
+        candidate.keys = form.and_then(|form| form.keys_of(&entry.title, part));
         if let (Some(form), Some((key, _))) = (form, candidate.keys) {
             part = Some(form.items()[key].part);
         }
@@ -98,7 +99,7 @@ fn entry_rank<'a>(
     candidate: &SectionCandidate,
     form: Option<SecForm>,
 ) -> EntryRank<'a> {
-    let number = numbering::parse_numbers(&entry.title).first().copied();
+    let number = numbering::first_number(&entry.title);
     let closing = titles::is_closing(&candidate.prepared.full);
     let rank = match (form, candidate.keys) {
         (Some(form), Some((key, _))) if form.items()[key].tag.is_none() => 0,
@@ -222,7 +223,7 @@ pub(super) fn candidates_from_outline(
         }
         candidate.level = item.level.max(1);
         candidate.target = item.target;
-        candidate.keys = form.and_then(|form| item_headings::keys_of(form, &candidate.title, part));
+        candidate.keys = form.and_then(|form| form.keys_of(&candidate.title, part));
         if let (Some(form), Some((key, _))) = (form, candidate.keys) {
             part = Some(form.items()[key].part);
         }
@@ -235,10 +236,6 @@ pub(super) fn candidates_from_outline(
 /// Whether the title is the name of a file, slide or page, which programs write into outlines.
 fn is_junk(candidate: &SectionCandidate) -> bool {
     let key = candidate.prepared.full.as_str();
-    let extension = [
-        ".pdf", ".doc", ".docx", ".htm", ".html", ".xls", ".xlsx", ".ppt", ".pptx", ".txt",
-        ".indd", ".xml",
-    ];
     let lower = candidate.title.to_lowercase();
     let word = key.trim_end_matches(|c: char| c.is_ascii_digit());
     let counted = matches!(
@@ -246,7 +243,7 @@ fn is_junk(candidate: &SectionCandidate) -> bool {
         "slide" | "page" | "bookmark" | "untitled" | "document" | "blank" | "" | "sheet"
     );
     counted
-        || extension.iter().any(|end| lower.ends_with(end))
+        || FILE_ENDINGS.iter().any(|end| lower.ends_with(end))
         || !key.chars().any(char::is_alphabetic)
 }
 

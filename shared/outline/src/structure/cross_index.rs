@@ -3,17 +3,23 @@
 //! Integrated reports have no Item headings; their sections follow an order of their own. A row of the index points
 //! elsewhere and has no text, so the index is one section, and its rows are data ([`IndexRow`]) for the Item map.
 
+mod cells;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
+use stemma_document::{Line, Page, PageNo, PageSpan, Position};
 
+use self::cells::{
+    TitleColumns, add_title, cells, is_column_word, is_index_title, is_mark, note_of, split_mark,
+    sub_item,
+};
 use super::forms::SecForm;
+use super::item_grammar;
 use super::line_features::{LineFeatures, LineTable};
 use super::page_labels::{PageLabels, SeriesLabel};
 use super::page_references::{PageReference, split_page_references};
 use super::titles;
-use super::{item_grammar, item_headings};
 
 /// One Item of a cross-reference index and where the report answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,16 +155,25 @@ fn item_of<'a>(row: &LineFeatures<'a>) -> Option<IndexItem<'a>> {
         });
     }
     let (number, rest) = item_grammar::bare_item(row.text)?;
-    let forms = [SecForm::Annual, SecForm::Quarterly, SecForm::Foreign].into_iter();
-    let title = split_page_references(rest).0;
-    let fits = forms
+    let title = format!("{number} {}", split_page_references(rest).0);
+    let fits = [SecForm::Annual, SecForm::Quarterly, SecForm::Foreign]
         .into_iter()
-        .any(|form| item_headings::keys_of(form, &format!("{number} {title}"), None).is_some());
+        .any(|form| form.keys_of(&title, None).is_some());
     fits.then(|| IndexItem {
         part: None,
         number: number.to_uppercase(),
         rest,
     })
+}
+
+/// What was read of an index.
+#[derive(Default)]
+struct FoundRows {
+    entries: Vec<IndexRow>,
+    /// The mark of a footnote at each entry.
+    marks: Vec<Option<String>>,
+    /// Of the last entry.
+    columns: TitleColumns,
 }
 
 struct IndexReader<'s, 'a> {
@@ -172,9 +187,7 @@ impl IndexReader<'_, '_> {
         let title = self.title(from);
         let end = self.last_row(to);
         let mut part = (title.unwrap_or(from).saturating_sub(1)..from).find_map(|at| self.part(at));
-        let mut entries: Vec<IndexRow> = Vec::new();
-        let mut marks: Vec<Option<String>> = Vec::new();
-        let mut columns = TitleColumns::default();
+        let mut found = FoundRows::default();
         for at in from..=end {
             let row = &self.lines.rows[at];
             if row.running || row.key.is_empty() {
@@ -184,16 +197,22 @@ impl IndexReader<'_, '_> {
                 part = Some(heading_part);
             } else if let Some(item) = item_of(row) {
                 part = item.part.or(part);
-                columns = TitleColumns::from_row(row, self.line(row));
-                entries.push(self.entry(row, item.number, part));
-                marks.push(None);
-                self.add_cells(row, Some(item.rest), &columns, &mut entries, &mut marks);
+                self.add_entry(row, item.number, part, item.rest, &mut found);
             } else if self.is_footnote(row) {
-                self.apply_footnote(at, end, &mut entries, &marks);
-            } else if !entries.is_empty() {
-                self.continue_entry(row, part, &mut columns, &mut entries, &mut marks);
+                self.apply_footnote(at, end, &mut found);
+            } else if let Some(last) = found.entries.last() {
+                let owner = last.item.split('.').next().unwrap_or("");
+                // A sub-Item (`B. Business overview`), or the row above goes on.
+                match sub_item(row.text) {
+                    Some((letter, rest)) => {
+                        let item = format!("{owner}.{letter}");
+                        self.add_entry(row, item, part, rest, &mut found);
+                    }
+                    None => self.add_cells(row, None, &mut found),
+                }
             }
         }
+        let entries = found.entries;
         let placed = entries
             .iter()
             .filter(|entry| !entry.printed.is_empty())
@@ -255,8 +274,18 @@ impl IndexReader<'_, '_> {
         end
     }
 
-    fn entry(&self, row: &LineFeatures<'_>, item: String, part: Option<u8>) -> IndexRow {
-        IndexRow {
+    /// Adds an Item with the cells of its first row; `rest` is the text after its number.
+    fn add_entry(
+        &self,
+        row: &LineFeatures<'_>,
+        item: String,
+        part: Option<u8>,
+        rest: &str,
+        found: &mut FoundRows,
+    ) {
+        found.columns = TitleColumns::from_row(row, self.line(row));
+        found.marks.push(None);
+        found.entries.push(IndexRow {
             part,
             item,
             title: String::new(),
@@ -264,26 +293,16 @@ impl IndexReader<'_, '_> {
             pages: Vec::new(),
             titles: Vec::new(),
             note: None,
-            place: Position {
-                page: PageNo::from_index(row.page as usize),
-                line: row.line,
-                y: Pt::new(row.y0),
-            },
-        }
+            place: row.position(),
+        });
+        self.add_cells(row, Some(rest), found);
     }
 
     /// Adds the cells of a row to the last entry. `rest` is the text after the Item's number, on its first row only.
     // Columns of indexes have no fixed order, so each cell is classified by its own text: page references, a note, a
     // footnote mark, a column head, the title of the Item or a section of the report.
-    fn add_cells(
-        &self,
-        row: &LineFeatures<'_>,
-        rest: Option<&str>,
-        columns: &TitleColumns,
-        entries: &mut [IndexRow],
-        marks: &mut [Option<String>],
-    ) {
-        let (Some(entry), Some(mark)) = (entries.last_mut(), marks.last_mut()) else {
+    fn add_cells(&self, row: &LineFeatures<'_>, rest: Option<&str>, found: &mut FoundRows) {
+        let (Some(entry), Some(mark)) = (found.entries.last_mut(), found.marks.last_mut()) else {
             return;
         };
         let cells = self
@@ -331,35 +350,12 @@ impl IndexReader<'_, '_> {
             } else if is_column_word(&words) {
             } else if rest.is_some() && (at == 0 || entry.title.is_empty()) {
                 entry.title = words;
-            } else if rest.is_none() && at == 0 && columns.wraps(entry, x, &words) {
+            } else if rest.is_none() && at == 0 && found.columns.wraps(entry, x, &words) {
                 entry.title = format!("{} {words}", entry.title);
             } else {
                 add_title(&mut entry.titles, words);
             }
         }
-    }
-
-    /// Reads a row below an Item: a sub-Item (`B. Business overview`) or the continuation of the row above.
-    fn continue_entry(
-        &self,
-        row: &LineFeatures<'_>,
-        part: Option<u8>,
-        columns: &mut TitleColumns,
-        entries: &mut Vec<IndexRow>,
-        marks: &mut Vec<Option<String>>,
-    ) {
-        let letter = sub_item(row.text);
-        let owner = entries
-            .last()
-            .map(|entry| entry.item.split('.').next().unwrap_or("").to_string());
-        if let (Some((letter, rest)), Some(owner)) = (letter, owner) {
-            *columns = TitleColumns::from_row(row, self.line(row));
-            entries.push(self.entry(row, format!("{owner}.{letter}"), part));
-            marks.push(None);
-            self.add_cells(row, Some(rest), columns, entries, marks);
-            return;
-        }
-        self.add_cells(row, None, columns, entries, marks);
     }
 
     fn physical(&self, place: &PageReference) -> Option<PageSpan> {
@@ -390,13 +386,7 @@ impl IndexReader<'_, '_> {
     }
 
     /// Applies a footnote such as `(a) Incorporated by reference to the proxy statement …` to the rows with its mark.
-    fn apply_footnote(
-        &self,
-        at: usize,
-        end: usize,
-        entries: &mut [IndexRow],
-        marks: &[Option<String>],
-    ) {
+    fn apply_footnote(&self, at: usize, end: usize, found: &mut FoundRows) {
         let mut words = self.lines.rows[at].text.split_whitespace();
         let mark = words.next().unwrap_or("");
         let mut text: String = self.lines.rows[at].key.clone();
@@ -413,69 +403,14 @@ impl IndexReader<'_, '_> {
         } else {
             IndexNote::NotApplicable
         };
-        for (entry, _) in entries
-            .iter_mut()
-            .zip(marks)
-            .filter(|(_, own)| own.as_deref() == Some(mark))
-        {
+        let entries = found.entries.iter_mut().zip(&found.marks);
+        for (entry, _) in entries.filter(|(_, own)| own.as_deref() == Some(mark)) {
             // A footnote to pages, such as `Includes the report of the auditors`, says something about them.
             if elsewhere || entry.printed.is_empty() {
                 entry.note = entry.note.or(Some(note));
             }
         }
     }
-}
-
-/// Edges of the title of an Item, to tell a wrapped title from a new row.
-#[derive(Default)]
-struct TitleColumns {
-    /// Left edge of the title.
-    title: f32,
-    /// Right edge of the title's cell.
-    right: f32,
-}
-
-impl TitleColumns {
-    fn from_row(row: &LineFeatures<'_>, line: Option<&Line>) -> Self {
-        let cells = line.map_or_else(Vec::new, cells);
-        let number_alone =
-            cells.len() > 1 && cells[0].1.chars().filter(|c| c.is_alphabetic()).count() <= 5;
-        let title = cells
-            .get(usize::from(number_alone))
-            .map_or(row.x0, |cell| cell.0);
-        Self {
-            title,
-            right: row.x1,
-        }
-    }
-
-    fn wraps(&self, entry: &IndexRow, x: f32, words: &str) -> bool {
-        let own_row = !entry.titles.is_empty() || x > self.title + 60.0 || self.right == 0.0;
-        let lower = words.starts_with(char::is_lowercase);
-        let open = [
-            " and", " of", " to", " for", ",", " the", " with", " on", " in",
-        ];
-        !own_row && (lower || open.iter().any(|end| entry.title.ends_with(end)))
-    }
-}
-
-/// `A. History and development`, of Form 20-F.
-fn sub_item(text: &str) -> Option<(char, &str)> {
-    let letter = text.chars().next().filter(|c| ('A'..='K').contains(c))?;
-    let rest = text[1..]
-        .strip_prefix(['.', ')', ' '])?
-        .trim_start_matches(['.', ' ']);
-    let titled = rest.starts_with(char::is_uppercase) && text[1..].starts_with(['.', ')']);
-    titled.then_some((letter, rest))
-}
-
-fn is_index_title(key: &str) -> bool {
-    let cross = key.contains("crossreference") || key.contains("crossreferenced");
-    (cross && key.len() < 80)
-        || matches!(
-            key,
-            "form10kindex" | "form20findex" | "10kindex" | "20findex"
-        )
 }
 
 // A table of contents has one rising number per row. In an index at least a fifth of the rows have several references or
@@ -492,82 +427,6 @@ fn has_scattered_pages(entries: &[IndexRow]) -> bool {
         .collect();
     let falling = firsts.windows(2).filter(|pair| pair[1] < pair[0]).count();
     several * 5 >= placed.len() || falling * 5 >= firsts.len().max(1)
-}
-
-fn note_of(words: &str) -> Option<IndexNote> {
-    let key = titles::normalize_key(words);
-    let empty = [
-        "notapplicable",
-        "none",
-        "na",
-        "reserved",
-        "omitted",
-        "notrequired",
-    ];
-    if empty.contains(&key.as_str()) {
-        return Some(IndexNote::NotApplicable);
-    }
-    let elsewhere = key.contains("proxystatement") || key.contains("incorporatedbyreference");
-    elsewhere.then_some(IndexNote::ByReference)
-}
-
-// `4-6*`: the text, and the mark of a footnote behind it.
-fn split_mark(cell: &str) -> (&str, &str) {
-    let cell = cell.trim();
-    let text = cell.trim_end_matches(['*', '†', '‡']);
-    (text, &cell[text.len()..])
-}
-
-/// `(a)`, `*`, `†`, `(1)`.
-fn is_mark(words: &str) -> bool {
-    let bracketed = words.starts_with('(') && words.ends_with(')') && words.len() <= 4;
-    bracketed || matches!(words, "*" | "**" | "†" | "‡")
-}
-
-fn is_column_word(words: &str) -> bool {
-    matches!(
-        titles::normalize_key(words).as_str(),
-        "page" | "pages" | "location" | "item" | "itemnumber" | "caption"
-    )
-}
-
-/// Adds a title, or joins it to the one before if that wraps.
-fn add_title(titles: &mut Vec<String>, words: String) {
-    let room = titles.len() < 64;
-    match titles
-        .last_mut()
-        .filter(|last| words.starts_with(char::is_lowercase) && last.len() < 300)
-    {
-        Some(last) => *last = format!("{last} {words}"),
-        None if room => titles.push(words),
-        None => {}
-    }
-}
-
-/// The cells of a line with their left edges, split at gaps wider than those between words.
-fn cells(line: &Line) -> Vec<(f32, &str)> {
-    let size = line
-        .runs
-        .iter()
-        .map(|run| run.size.points())
-        .fold(0.0, f32::max);
-    let mut cells = Vec::new();
-    let mut start = 0;
-    let words = &line.words[..line.words.len().min(400)];
-    for at in 0..words.len() {
-        let last = words
-            .get(at + 1)
-            .is_none_or(|next| next.x0.points() - words[at].x1.points() > (1.6 * size).max(9.0));
-        if last {
-            let text = line
-                .text
-                .get(words[start].start as usize..words[at].end as usize)
-                .unwrap_or("");
-            cells.push((words[start].x0.points(), text));
-            start = at + 1;
-        }
-    }
-    cells
 }
 
 #[cfg(test)]

@@ -28,11 +28,7 @@ pub(super) fn echoes(headings: &[&HeadingCandidate], document: &Document<'_>) ->
     let numbers: BTreeSet<(NumberClass, u32)> = document
         .announced
         .iter()
-        .filter_map(|head| {
-            numbering::parse_numbers(&head.title)
-                .first()
-                .map(|n| (n.class, n.value))
-        })
+        .filter_map(|head| numbering::first_number(&head.title).map(|n| (n.class, n.value)))
         .collect();
     let announced: BTreeSet<String> = document
         .announced
@@ -47,8 +43,7 @@ pub(super) fn echoes(headings: &[&HeadingCandidate], document: &Document<'_>) ->
             let at_edge =
                 lines.starts_page(heading.rows.0) || lines.next_on_page(heading.rows.1).is_none();
             // `Section 1` begins anew in each article.
-            let is_named = numbering::parse_numbers(&heading.title)
-                .first()
+            let is_named = numbering::first_number(&heading.title)
                 .is_none_or(|number| !number.rest.is_empty());
             let repeats = is_named && announced.contains(&titles::normalize_key(&heading.title));
             let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
@@ -63,7 +58,7 @@ pub(super) fn echoes(headings: &[&HeadingCandidate], document: &Document<'_>) ->
 
 /// The class and value of a title that is only a word and its number.
 fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
-    let number = numbering::parse_numbers(title).first().copied()?;
+    let number = numbering::first_number(title)?;
     let is_worded = matches!(
         number.class,
         NumberClass::Appendix | NumberClass::Chapter | NumberClass::Schedule
@@ -75,17 +70,12 @@ fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
 pub(super) fn is_beside_paragraph(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
-    let above = heading
-        .rows
-        .0
-        .checked_sub(1)
-        .map(|above| &lines.rows[above]);
+    let above = lines.above_on_page(heading.rows.0);
     let Some((above, below)) = above.zip(lines.next_on_page(heading.rows.1)) else {
         return false;
     };
     let is_apart = |text: &LineFeatures<'_>| text.x0 >= row.x1 || text.x1 <= row.x0;
-    above.page == row.page
-        && is_apart(above)
+    is_apart(above)
         && is_apart(below)
         && above.words.min(below.words) >= TEXT_WORDS - 2
         && LineTable::same_style(above, below)
@@ -97,7 +87,7 @@ pub(super) fn is_beside_paragraph(heading: &HeadingCandidate, document: &Documen
 pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
-    let Some(number) = numbering::parse_numbers(row.text).first().copied() else {
+    let Some(number) = numbering::first_number(row.text) else {
         return false;
     };
     let counted = matches!(
@@ -110,8 +100,7 @@ pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bo
     );
     let is_sentence = heading.title.ends_with(['.', ';', ',']) && !row.caps;
     let is_listed = lines.next_on_page(heading.rows.1).is_some_and(|next| {
-        numbering::parse_numbers(next.text)
-            .first()
+        numbering::first_number(next.text)
             .is_some_and(|next| next.class == number.class && next.value == number.value + 1)
     });
     counted && !lines.is_large(row) && (is_sentence || is_listed)
@@ -132,7 +121,7 @@ pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -
         is_aligned
             && LineTable::same_style(a, b)
             && a.caps == b.caps
-            && numbering::parse_numbers(b.text).is_empty()
+            && numbering::first_number(b.text).is_none()
     };
     let goes_on = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         // The title at the start of a paragraph may go on in its second line.
@@ -140,12 +129,9 @@ pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -
         let is_flowing = is_text && next.text.starts_with(char::is_lowercase);
         next.gap < tight && (is_plain && is_alike(last, next) || is_flowing)
     });
-    let is_tail = heading
-        .rows
-        .0
-        .checked_sub(1)
-        .map(|at| &lines.rows[at])
-        .filter(|above| above.page == first.page && first.gap < tight)
+    let is_tail = lines
+        .above_on_page(heading.rows.0)
+        .filter(|_| first.gap < tight)
         .is_some_and(|above| {
             // Bold words inside a sentence may begin a line.
             let is_open =
@@ -218,25 +204,24 @@ pub(super) fn caption_styles(headings: &[&HeadingCandidate], document: &Document
 /// Runs of headings on one page with no text between them: labels, call-outs, addresses.
 pub(super) fn label_runs(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
     let lines = document.lines;
-    let mut dropped = vec![false; headings.len()];
-    let mut start = 0;
-    while start < headings.len() {
-        let mut end = start + 1;
-        while end < headings.len() && is_stacked(lines, headings[end - 1], headings[end]) {
-            end += 1;
-        }
-        if end - start >= MIN_LABELS {
-            let top = headings[start].style;
-            let is_titled = headings[start + 1..end]
-                .iter()
-                .all(|label| label.style > top);
-            // Behind the names on a cover, the last line may be the first heading.
-            let is_opened = is_over_paragraph(lines, headings[end - 1]);
-            dropped[start + usize::from(is_titled)..end - usize::from(is_opened)].fill(true);
-        }
-        start = end;
-    }
-    dropped
+    headings
+        .chunk_by(|above, below| is_stacked(lines, above, below))
+        .flat_map(|run| {
+            let mut dropped = vec![false; run.len()];
+            if let [first, labels @ .., last] = run
+                && run.len() >= MIN_LABELS
+            {
+                let is_titled = labels
+                    .iter()
+                    .chain([last])
+                    .all(|label| label.style > first.style);
+                // Behind the names on a cover, the last line may be the first heading.
+                let is_opened = is_over_paragraph(lines, last);
+                dropped[usize::from(is_titled)..run.len() - usize::from(is_opened)].fill(true);
+            }
+            dropped
+        })
+        .collect()
 }
 
 /// Lowers titles that are larger than all sections and stand on one page only.

@@ -7,7 +7,7 @@ use super::agreements;
 use super::forms::SecForm;
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
-use super::titles::{self, TitleKeys};
+use super::titles;
 use super::weights::SAME_TITLE;
 
 /// A span of rows that is one document.
@@ -114,9 +114,7 @@ pub(super) fn split_agreements(
 /// Whether the exhibit heading already contains the title of the agreement.
 fn repeats_title(lines: &LineTable<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
     heading.is_some_and(|at| {
-        let above = TitleKeys::new(lines.rows[at].text);
-        let own = TitleKeys::new(lines.rows[title.1].text);
-        titles::title_similarity(&above, &own) > SAME_TITLE
+        titles::similarity(lines.rows[at].text, lines.rows[title.1].text) > SAME_TITLE
     })
 }
 
@@ -129,8 +127,7 @@ fn exhibit_number<'a>(lines: &LineTable<'a>, at: usize) -> Option<&'a str> {
     }
     let text = text.trim();
     let bare = text.strip_prefix("EX-").map(|number| (number, ""));
-    let read = numbering::parse_numbers(text)
-        .first()
+    let read = numbering::first_number(text)
         .filter(|n| n.class == NumberClass::Exhibit)
         .map(|n| (n.text, n.rest));
     let (number, rest) = bare.or(read)?;

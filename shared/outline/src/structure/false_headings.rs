@@ -7,7 +7,9 @@ use super::line_features::{self, LineFeatures, LineTable};
 use super::weights::{CLOSE, LABEL_GAP, OPEN_WORDS, PARAGRAPH_WIDTH, SAME_SIZE, TEXT_WORDS, TIGHT};
 use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
-use stemma_reading::vocabulary::{DATE_WORDS, NOTE_VERBS, OPEN_TITLE_WORDS, UNFINISHED_ENDS};
+use stemma_reading::vocabulary::{
+    DATE_WORDS, NOTE_VERBS, OPEN_TITLE_WORDS, PERIOD_HEADS, SIGNAL_WORDS, UNFINISHED_ENDS,
+};
 
 /// Whether a line consists of date words only: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date_line(text: &str) -> bool {
@@ -22,14 +24,14 @@ pub(super) fn is_date_line(text: &str) -> bool {
     let all = words.take(40).all(|word| {
         let number = word.starts_with(|c: char| c.is_ascii_digit());
         numbers |= number;
-        number
-            || MONTHS
-                .iter()
-                .chain(DATE_WORDS.iter())
-                .any(|date_word| word.eq_ignore_ascii_case(date_word))
+        number || is_month(word) || DATE_WORDS.contains(&word.to_lowercase())
     });
     // The stub head of a table may leave out the date: `Three Months Ended`.
     all && (numbers || titles::normalize_key(text).ends_with("ended"))
+}
+
+fn is_month(word: &str) -> bool {
+    MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month))
 }
 
 /// Whether a line is the place and date of a release: `SPRINGFIELD, Ill. - May 31, 2023`.
@@ -37,8 +39,7 @@ pub(super) fn is_dateline(text: &str) -> bool {
     text.rsplit_once(['-', '–', '—'])
         .is_some_and(|(place, date)| {
             let month = date.split_whitespace().next().unwrap_or_default();
-            let is_month = MONTHS.iter().any(|name| month.eq_ignore_ascii_case(name));
-            is_month && place.contains(',') && is_date_line(date)
+            is_month(month) && place.contains(',') && is_date_line(date)
         })
 }
 
@@ -95,7 +96,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || key.starts_with("seeaccompanying")
         || key.starts_with("theaccompanying")
         || key.starts_with("seenote");
-    let numbered = !numbering::parse_numbers(text).is_empty();
+    let numbered = numbering::first_number(text).is_some();
     let opened = text.matches(['(', '（']).count();
     // A bracket that closes without opening belongs to the line above.
     let bracketed =
@@ -104,18 +105,8 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
     let units = key.starts_with("inmillions")
         || key.starts_with("inthousands")
         || key.starts_with("dollarsin");
-    let period = [
-        "yearended",
-        "yearsended",
-        "threemonths",
-        "sixmonths",
-        "ninemonths",
-        "asof",
-        "fortheyear",
-        "fiscalyear",
-        "quarterended",
-    ];
-    let dated = period.iter().any(|front| key.starts_with(front))
+
+    let dated = PERIOD_HEADS.iter().any(|front| key.starts_with(front))
         && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
     let dated = dated || is_date_line(text) || is_dateline(text);
     // Marks on the pages of agreements.
@@ -161,24 +152,7 @@ fn is_call_out(row: &LineFeatures<'_>) -> bool {
         .text
         .split_once('!')
         .map_or(row.text, |(label, _)| label);
-    is_signal_word(&row.key) || is_signal_word(&titles::normalize_key(label))
-}
-
-fn is_signal_word(key: &str) -> bool {
-    matches!(
-        key,
-        "warning"
-            | "warnings"
-            | "caution"
-            | "danger"
-            | "note"
-            | "notes"
-            | "notice"
-            | "important"
-            | "tip"
-            | "tips"
-            | "attention"
-    )
+    SIGNAL_WORDS.contains(&row.key) || SIGNAL_WORDS.contains(&titles::normalize_key(label))
 }
 
 /// Whether a line gives an address of mail or web, or a telephone number.
@@ -199,11 +173,7 @@ fn is_address(text: &str) -> bool {
 /// Whether a wide, unfinished line of the same style is right above.
 pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
-    let Some(above) = at
-        .checked_sub(1)
-        .map(|above| &lines.rows[above])
-        .filter(|above| above.page == row.page)
-    else {
+    let Some(above) = lines.above_on_page(at) else {
         return false;
     };
     let size_alike = (above.size - row.size).abs() < SAME_SIZE;
@@ -225,17 +195,12 @@ pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
 /// Whether the row labels a group of table rows below it.
 pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
-    let above = at
-        .checked_sub(1)
-        .map(|above| &lines.rows[above])
-        .filter(|above| above.page == row.page);
+    let above = lines.above_on_page(at);
     let tight = row.gap < CLOSE || above.is_some_and(|above| above.table || above.words <= 4);
     // A label starts at the same left edge as the rows it labels. Column heads start further right, and a heading over a
     // table keeps its distance from the text above.
     tight
-        && lines
-            .next_on_page(at)
-            .is_some_and(|next: &LineFeatures<'_>| {
-                next.table && next.gap < LABEL_GAP && next.x0 < row.x0 + 3.0 * row.size
-            })
+        && lines.next_on_page(at).is_some_and(|next| {
+            next.table && next.gap < LABEL_GAP && next.x0 < row.x0 + 3.0 * row.size
+        })
 }

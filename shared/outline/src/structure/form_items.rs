@@ -1,141 +1,117 @@
-//! Items of the known forms by number and title, for the Item map.
+//! Which Items of a form titles and sentences name.
 
 use super::forms::{FormItem, SecForm};
-use super::{item_grammar, item_headings, titles};
+use super::item_grammar::{self, ItemHeading, parse_bare_item, parse_heading};
+use super::titles::{self, TitleKeys};
+use super::weights::{BARE_ITEM_TITLE, SAME_PART};
 
-/// A form whose Items are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnownForm(SecForm);
-
-/// An Item of a form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FormEntry {
-    /// Its index in the form's list, as in [`KnownForm::keys_of`].
-    pub(crate) key: usize,
-    /// 1 for PART I; 0 where the form has none.
-    pub(crate) part: u8,
-    /// `7A`, `5.02`, `4.B`.
-    pub(crate) number: String,
-    /// Its current title.
-    pub(crate) title: &'static str,
-}
-
-impl KnownForm {
-    /// The form by its name; amendments and variants have the Items of the plain form.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let plain = name.split('/').next().unwrap_or(name);
-        let form = match plain {
-            "10-K" | "10-KT" | "10-K405" => SecForm::Annual,
-            "10-Q" | "10-QT" => SecForm::Quarterly,
-            "8-K" | "8-K12B" => SecForm::Current,
-            "20-F" => SecForm::Foreign,
-            _ => return None,
-        };
-        Some(Self(form))
-    }
-
-    /// The form by the Item numbers in titles, if there are enough of them.
-    pub(crate) fn from_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let mut current = 0;
-        let mut annual = 0;
-        let mut quarterly = 0;
-        let mut has_report_items = false;
-        for title in titles {
-            let Some(head) =
-                item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())
-            else {
-                continue;
-            };
-            current += u32::from(head.current);
-            // A registration statement has Items from 13 on in its Part II.
-            has_report_items |= !head.current && head.tags[0].0 < 13;
-            // Only an annual report has Items above 6.
-            annual += u32::from(!head.current && head.tags[0].0 >= 7);
-            quarterly += u32::from(!head.current && head.tags[0].0 < 7);
-        }
-        match (current, annual, quarterly) {
-            (current, 0, 0) if current > 0 => Some(Self(SecForm::Current)),
-            (_, annual, _) if annual >= 4 && has_report_items => Some(Self(SecForm::Annual)),
-            (_, 0, quarterly) if quarterly >= 4 => Some(Self(SecForm::Quarterly)),
-            _ => None,
-        }
-    }
-
-    /// Its name in the ids of its Items.
-    pub(crate) fn name(self) -> &'static str {
-        match self.0 {
-            SecForm::Annual => "10-K",
-            SecForm::Quarterly => "10-Q",
-            SecForm::Current => "8-K",
-            SecForm::Foreign => "20-F",
-        }
+impl SecForm {
+    /// Its Items in order, without the PARTs.
+    pub(crate) fn entries(self) -> impl Iterator<Item = &'static FormItem> {
+        self.items().iter().filter(|item| item.tag.is_some())
     }
 
     /// Whether every filing names the Item, also where it does not apply. Part II of Form 10-Q may leave Items out, and Items
     /// of Form 10-K that came or went with the years are often missing.
-    pub(crate) fn always_names(self, entry: &FormEntry) -> bool {
-        let is_plain = entry.number.bytes().all(|b| b.is_ascii_digit());
-        self.0 == SecForm::Annual
-            && is_plain
-            && !matches!(entry.number.as_str(), "4" | "6" | "14" | "16")
+    pub(crate) fn always_names(self, item: &FormItem) -> bool {
+        let is_plain = item.number.bytes().all(|b| b.is_ascii_digit());
+        self == SecForm::Annual && is_plain && !matches!(item.number, "4" | "6" | "14" | "16")
     }
 
     /// Whether an Item is that of the financial statements.
-    pub(crate) fn has_statements(self, entry: &FormEntry) -> bool {
-        match self.0 {
-            SecForm::Annual => entry.part == 2 && entry.number == "8",
-            SecForm::Quarterly => entry.part == 1 && entry.number == "1",
+    pub(crate) fn has_statements(self, item: &FormItem) -> bool {
+        match self {
+            SecForm::Annual => item.part == 2 && item.number == "8",
+            SecForm::Quarterly => item.part == 1 && item.number == "1",
             SecForm::Current | SecForm::Foreign => false,
         }
     }
 
-    /// Its Items in order, without the PARTs.
-    pub(crate) fn entries(self) -> Vec<FormEntry> {
-        self.0
+    /// First and last key that a title names, of PARTs or Items: by number, or by a bare number with the right title (`1A Risk
+    /// Factors`). `part` decides between equal numbers.
+    pub(crate) fn keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
+        let Some(head) = parse_heading(title) else {
+            let (tag, rest) = parse_bare_item(title)?;
+            let title = TitleKeys::new(rest);
+            let item = self.items().iter().find(|item| {
+                item.tag == Some(tag)
+                    && (part.is_none() || part == Some(item.part))
+                    && item.title_match(&title) > BARE_ITEM_TITLE
+            })?;
+            return Some((item.key, item.key));
+        };
+        let Some(first) = head.tags.first() else {
+            let key = self.part_key(head.part?)?;
+            return Some((key, key));
+        };
+        let title = TitleKeys::new(head.rest);
+        // On Form 10-Q each PART has an Item 1. The title decides; the PART counts half, since it may be missing or stale.
+        let score = |item: &FormItem| {
+            let is_same_part = head.part.or(part) == Some(item.part);
+            item.title_match(&title) + if is_same_part { SAME_PART } else { 0.0 }
+        };
+        let item = self
             .items()
             .iter()
-            .enumerate()
-            .filter_map(|(key, item): (usize, &FormItem)| {
-                let (number, letter) = item.tag?;
-                let number = match (self.0, letter) {
-                    (SecForm::Current, nn) => format!("{number}.{nn:02}"),
-                    (_, 0) => number.to_string(),
-                    (form, letter) => {
-                        let letter = char::from_u32(u32::from(b'A') + u32::from(letter) - 1)?;
-                        let dot = if form == SecForm::Foreign { "." } else { "" };
-                        format!("{number}{dot}{letter}")
-                    }
-                };
-                Some(FormEntry {
-                    key,
-                    part: item.part,
-                    number,
-                    title: item.titles.first().copied().unwrap_or_default(),
-                })
+            .filter(|item| item.tag == Some(*first))
+            .max_by(|a, b| score(a).total_cmp(&score(b)))?;
+        let last = head.tags.last();
+        let last = self
+            .items()
+            .iter()
+            .find(|it| it.tag.as_ref() == last && it.part >= item.part);
+        Some((
+            item.key,
+            last.map_or(item.key, |last| last.key.max(item.key)),
+        ))
+    }
+
+    /// [`keys_of`](Self::keys_of), but `None` for PARTs.
+    pub(crate) fn item_keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
+        self.keys_of(title, part)
+            .filter(|(first, _)| self.items()[*first].tag.is_some())
+    }
+
+    /// Every reading of a heading as first and last key of the form.
+    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
+    pub(super) fn keys_of_heading(self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
+        let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
+        self.items()
+            .iter()
+            .filter(|item| match head.tags.first() {
+                None => item.tag.is_none() && Some(item.part) == head.part,
+                Some(tag) => {
+                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
+                }
+            })
+            .map(|item| {
+                let last = last_tag.and_then(|tag| {
+                    let mut same = self.items().iter().filter(|it| it.part == item.part);
+                    same.find(|it| it.tag == Some(*tag))
+                });
+                (
+                    item.key,
+                    last.map_or(item.key, |last| last.key.max(item.key)),
+                )
             })
             .collect()
     }
 
-    /// First and last key that a title names; `part` decides between equal numbers. `None` for other titles and PARTs.
-    pub(crate) fn keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
-        let keys = item_headings::keys_of(self.0, title, part)?;
-        self.0.items().get(keys.0)?.tag.map(|_| keys)
+    /// The key of a PART.
+    pub(super) fn part_key(self, part: u8) -> Option<usize> {
+        self.items()
+            .iter()
+            .position(|item| item.tag.is_none() && item.part == part)
     }
 
-    /// The PART that a title names, alone or before its Item.
-    pub(crate) fn part_of(title: &str) -> Option<u8> {
-        item_grammar::parse_heading(title)?.part
-    }
-
-    /// Whether two titles say `Item` with the same numbers.
-    pub(crate) fn name_same_item(a: &str, b: &str) -> bool {
-        let tags = |title| item_grammar::parse_heading(title).map(|head| head.tags);
-        tags(a).is_some() && tags(a) == tags(b)
-    }
-
-    /// Whether the heading of several Items names the Item with this key.
+    /// Whether a heading of several Items names the Item with this key: by its number, or as one of a range.
     pub(crate) fn names_key(self, heading: &str, key: usize) -> bool {
-        item_headings::names_key(self.0, heading, key)
+        let Some(head) = parse_heading(heading) else {
+            return true;
+        };
+        let tag = self.items().get(key).and_then(|item| item.tag);
+        let is_range = head.number.to_ascii_lowercase().contains("through");
+        is_range || tag.is_some_and(|tag| head.tags.contains(&tag))
     }
 
     /// Whether a text names an Item in a list: `Items 10, 11 and 12`, `Items 10 through 13`.
@@ -143,7 +119,7 @@ impl KnownForm {
         let Some((list, tags)) = item_grammar::items_in_text(text) else {
             return false;
         };
-        let Some(tag) = self.0.items().get(key).and_then(|item| item.tag) else {
+        let Some(tag) = self.items().get(key).and_then(|item| item.tag) else {
             return false;
         };
         let is_range = list.to_ascii_lowercase().contains("through");
@@ -151,31 +127,35 @@ impl KnownForm {
         tags.contains(&tag) || is_range && within
     }
 
-    /// The text after the numbers of a title that says `Item`.
-    pub(crate) fn item_title(title: &str) -> Option<String> {
-        let head = item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())?;
-        Some(titles::fold_whitespace(head.rest))
-    }
-
     /// The key of the only Item with exactly this title, without a number.
     // Titles such as `Controls and Procedures` are unique on a form; short or shared ones name no Item without a number.
     pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
-        let normalized = titles::normalize_key(title);
-        let mut fitting = self.0.items().iter().enumerate().filter(|(_, item)| {
-            item.tag.is_some()
-                && item
-                    .titles
-                    .iter()
-                    .any(|variant| titles::normalize_key(variant) == normalized)
+        let key = titles::normalize_key(title);
+        let mut fitting = self.entries().filter(|item| {
+            item.titles
+                .iter()
+                .any(|variant| titles::normalize_key(variant) == key)
         });
-        let (key, _) = fitting.next()?;
-        (fitting.next().is_none() && normalized.len() >= 8).then_some(key)
+        let item = fitting.next()?;
+        (fitting.next().is_none() && key.len() >= 8).then_some(item.key)
     }
 }
 
-/// Similarity of two titles (0–1); numbers and punctuation count little.
-pub(crate) fn title_similarity(a: &str, b: &str) -> f32 {
-    titles::title_similarity(&titles::TitleKeys::new(a), &titles::TitleKeys::new(b))
+/// The PART that a title names, alone or before its Item.
+pub(crate) fn part_of(title: &str) -> Option<u8> {
+    parse_heading(title)?.part
+}
+
+/// Whether two titles say `Item` with the same numbers.
+pub(crate) fn name_same_item(a: &str, b: &str) -> bool {
+    let tags = |title| parse_heading(title).map(|head| head.tags);
+    tags(a).is_some() && tags(a) == tags(b)
+}
+
+/// The text after the numbers of a title that says `Item`.
+pub(crate) fn item_title(title: &str) -> Option<String> {
+    let head = parse_heading(title).filter(|head| !head.tags.is_empty())?;
+    Some(titles::fold_whitespace(head.rest))
 }
 
 #[cfg(test)]
@@ -183,45 +163,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn item_numbers_match_forms() {
-        let numbers = |form: &str| -> Vec<String> {
-            KnownForm::from_name(form)
-                .unwrap()
-                .entries()
-                .into_iter()
-                .map(|entry| entry.number)
-                .collect()
-        };
-        assert!(numbers("10-K/A").starts_with(&[
-            "1".into(),
-            "1A".into(),
-            "1B".into(),
-            "1C".into(),
-            "2".into()
-        ]));
-        assert!(numbers("8-K").contains(&"5.02".to_string()));
-        assert_eq!(
-            numbers("10-Q")
-                .iter()
-                .filter(|number| *number == "1")
-                .count(),
-            2
-        );
-        assert!(KnownForm::from_name("S-1").is_none());
+    fn bare_number_needs_item_title() {
+        for (form, title, part, expected) in [
+            (SecForm::Annual, "1A Risk Factors", None, Some((2, 2))),
+            (SecForm::Annual, "1. Business", None, Some((1, 1))),
+            (SecForm::Annual, "1. Overview of our markets", None, None),
+            (
+                SecForm::Quarterly,
+                "Item 1. Legal Proceedings",
+                None,
+                Some((6, 6)),
+            ),
+            (SecForm::Quarterly, "Item 1.", Some(2), Some((6, 6))),
+        ] {
+            assert_eq!(form.keys_of(title, part), expected, "{title}");
+        }
     }
 
     #[test]
-    fn form_is_recognized_by_items() {
-        let form =
-            |titles: &[&str]| KnownForm::from_titles(titles.iter().copied()).map(KnownForm::name);
-        assert_eq!(form(&["Item 5.02 Departure of Directors"]), Some("8-K"));
-        assert_eq!(
-            form(&["Item 7. A", "Item 8. B", "Item 9. C", "Item 10. D"]),
-            Some("10-K")
-        );
-        assert_eq!(form(&["Item 1. Business"]), None);
-        // Part II of a registration statement.
-        let statement = ["Item 13. A", "Item 14. B", "Item 15. C", "Item 16. D"];
-        assert_eq!(form(&statement), None);
+    fn items_without_parts_are_entries() {
+        let first: Vec<&str> = SecForm::Annual
+            .entries()
+            .take(5)
+            .map(|item| item.number)
+            .collect();
+        assert_eq!(first, ["1", "1A", "1B", "1C", "2"]);
+        let ones = SecForm::Quarterly
+            .entries()
+            .filter(|item| item.number == "1");
+        assert_eq!(ones.count(), 2);
     }
 }

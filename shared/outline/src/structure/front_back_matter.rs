@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stemma_document::EvidenceSource;
 use stemma_reading::vocabulary::FRONT_MATTER_TITLES;
 
+use super::counts::counts;
 use super::heading_candidate::Document;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
@@ -226,7 +227,7 @@ pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<us
         .enumerate()
         .filter(|(_, pair)| {
             pair[0].evidence == EvidenceSource::Layout
-                && numbering::parse_numbers(&pair[0].title).is_empty()
+                && numbering::first_number(&pair[0].title).is_none()
         })
         .filter_map(|(at, pair)| {
             let between = document
@@ -239,10 +240,8 @@ pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<us
             is_caption.then_some((at, key, between.is_empty()))
         })
         .collect();
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, key, _) in captions.iter().filter(|(_, _, right_above)| *right_above) {
-        *count.entry(key).or_default() += 1;
-    }
+    let above = captions.iter().filter(|(_, _, right_above)| *right_above);
+    let count = counts(above.map(|(_, key, _)| key.as_str()));
     captions
         .iter()
         .filter(|(at, key, right_above)| {
@@ -258,8 +257,7 @@ pub(super) fn listed_exhibits(heads: &[OutlineHead], _: &Document<'_>) -> Vec<us
     let mut is_list = false;
     let mut entries = Vec::new();
     for (at, head) in heads.iter().enumerate() {
-        let is_decimal = numbering::parse_numbers(&head.title)
-            .first()
+        let is_decimal = numbering::first_number(&head.title)
             .is_some_and(|number| matches!(number.class, NumberClass::Decimal(2)));
         if is_list && is_decimal && head.evidence == EvidenceSource::Layout {
             entries.push(at);

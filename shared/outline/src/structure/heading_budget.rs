@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
 
+use super::counts::counts;
 use super::heading_candidate::{Document, HeadingCandidate, Verdict};
 use super::heading_style::{HeadingStyle, style_of};
 use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP, enclosing_heads};
@@ -168,7 +169,7 @@ pub(super) fn lower_statements(heads: &mut [OutlineHead], document: &Document<'_
 fn is_listed(heads: &[OutlineHead]) -> bool {
     let ranks: BTreeSet<u32> = heads
         .iter()
-        .filter(|head: &&OutlineHead| {
+        .filter(|head| {
             !matches!(
                 head.evidence,
                 EvidenceSource::Grammar | EvidenceSource::Layout
@@ -186,10 +187,7 @@ fn rank_candidates(document: &Document<'_>, headings: &mut [&mut HeadingCandidat
     let order: Vec<HeadingStyle> = headings.iter().map(|heading| heading.style).collect();
     let mut styles = order.clone();
     styles.sort();
-    let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for style in &styles {
-        *count.entry(*style).or_default() += 1;
-    }
+    let count = counts(styles.iter().copied());
     styles.dedup();
     let announced: Vec<(usize, HeadingStyle)> = heads
         .iter()

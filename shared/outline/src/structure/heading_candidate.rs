@@ -74,7 +74,7 @@ impl HeadingCandidate {
         Self {
             rows,
             words: titles::word_count(&title),
-            has_number: !numbering::parse_numbers(&title).is_empty(),
+            has_number: numbering::first_number(&title).is_some(),
             title,
             style,
             statement: false,
@@ -102,21 +102,15 @@ impl HeadingCandidate {
     }
 
     pub(super) fn to_head(&self) -> OutlineHead {
+        // Statements rank highest among the headings known only by their layout, and hold none of them.
+        let rank = if self.statement {
+            LAYOUT_RANK
+        } else {
+            self.rank
+        };
         OutlineHead {
-            rows: self.rows,
-            title: self.title.clone(),
-            number: numbering::leading_number(&self.title),
-            printed: None,
-            target: None,
-            evidence: EvidenceSource::Layout,
-            unconfirmed: false,
-            // Statements rank highest among the headings known only by their layout, and hold none of them.
-            rank: if self.statement {
-                LAYOUT_RANK
-            } else {
-                self.rank
-            },
             leaf: self.statement,
+            ..OutlineHead::new(self.rows, self.title.clone(), EvidenceSource::Layout, rank)
         }
     }
 }

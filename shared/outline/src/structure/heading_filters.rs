@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::counts::counts;
 use super::false_headings::is_label;
 use super::forms::ItemNumber;
 use super::heading_candidate::{Document, HeadingCandidate};
@@ -64,41 +65,27 @@ pub(super) fn contents_lists(headings: &[&HeadingCandidate], document: &Document
         let row = last.entry(key.clone()).or_default();
         *row = heading.rows.0.max(*row);
     }
-    let returns: Vec<bool> = headings
+    let mut returns = headings
         .iter()
         .zip(&keys)
-        .map(|(heading, key)| last[key] > heading.rows.0)
-        .collect();
-    let mut listed = vec![false; headings.len()];
-    let mut start = 0;
-    while start < headings.len() {
-        let mut end = start + 1;
-        while end < headings.len() && headings[end].rows.0 <= headings[end - 1].rows.1 + LISTED_ROWS
-        {
-            end += 1;
-        }
-        let repeated = returns[start..end]
-            .iter()
-            .filter(|returns| **returns)
-            .count();
-        if repeated >= LISTED_TITLES {
-            listed[start..end].copy_from_slice(&returns[start..end]);
-        }
-        start = end;
-    }
-    listed
+        .map(|(heading, key)| last[key] > heading.rows.0);
+    headings
+        .chunk_by(|above, below| below.rows.0 <= above.rows.1 + LISTED_ROWS)
+        .flat_map(|group| {
+            let own: Vec<bool> = returns.by_ref().take(group.len()).collect();
+            let is_list = own.iter().filter(|returns| **returns).count() >= LISTED_TITLES;
+            own.into_iter().map(move |returns| returns && is_list)
+        })
+        .collect()
 }
 
 /// Finds sentences that are the only one of their style, and long series of sentences.
 pub(super) fn measure_sentences(candidates: &mut [HeadingCandidate], _: &Document<'_>) {
-    let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     let mut sentences: Vec<&mut HeadingCandidate> = candidates
         .iter_mut()
         .filter(|candidate| candidate.is_kept() && candidate.style.sentence)
         .collect();
-    for sentence in &sentences {
-        *count.entry(sentence.style).or_default() += 1;
-    }
+    let count = counts(sentences.iter().map(|sentence| sentence.style));
     for sentence in &mut sentences {
         let count = count[&sentence.style];
         sentence.lone_sentence = count == 1;
@@ -119,10 +106,8 @@ pub(super) fn few_run_ins(headings: &[&HeadingCandidate], document: &Document<'_
         let section = sections.partition_point(|row| *row <= heading.rows.0);
         (section, heading.style)
     };
-    let mut count: BTreeMap<(usize, HeadingStyle), usize> = BTreeMap::new();
-    for heading in headings.iter().filter(|heading| heading.style.run_in) {
-        *count.entry(key(heading)).or_default() += 1;
-    }
+    let run_ins = headings.iter().filter(|heading| heading.style.run_in);
+    let count = counts(run_ins.map(|heading| key(heading)));
     headings
         .iter()
         .map(|heading| heading.style.run_in && count[&key(heading)] < RUN_INS)
@@ -178,17 +163,12 @@ pub(super) fn measure_styles(candidates: &mut [HeadingCandidate], document: &Doc
         count.0 += 1;
         count.1 += usize::from(is_over_paragraph(lines, heading));
     }
-    let mut in_tables: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for row in lines
+    let cells = lines
         .rows
         .iter()
         .filter(|row| row.table && !row.titled && !row.running && row.words <= WRAPPED_WORDS)
-    {
-        let style = style_of(lines, row);
-        if styles.contains_key(&style) {
-            *in_tables.entry(style).or_default() += 1;
-        }
-    }
+        .map(|row| style_of(lines, row));
+    let in_tables = counts(cells.filter(|style| styles.contains_key(style)));
     let limit = MIN_DENSE.max(lines.pages());
     let over_text_share = if lines.has_blocks {
         HTML_OVER_TEXT

@@ -106,12 +106,9 @@ impl HeadingStyle {
 }
 
 pub(super) fn style_of(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
-    let numbered = numbering::parse_numbers(row.text)
-        .first()
+    let numbered = numbering::first_number(row.text)
         // `17 Fields of Use` is no section 17 unless the document also has a 16 or an 18.
-        .filter(|number: &&numbering::TitleNumber<'_>| {
-            !number.bare || lines.has_neighbor_number(number.value)
-        })
+        .filter(|number| !number.bare || lines.has_neighbor_number(number.value))
         .map(|number| number.class);
     HeadingStyle {
         size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,

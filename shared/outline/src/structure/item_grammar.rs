@@ -4,6 +4,8 @@
 //! with the Item and if the words after the number start like a title: `Item 7 of this report` and `Item 1A, Risk` are
 //! references. The grammar accepts the line alone; `item_headings` decides which of several lines is the heading.
 
+use stemma_reading::terms::is_cjk;
+
 use super::forms::ItemNumber;
 use super::numbering;
 use super::titles;
@@ -162,7 +164,7 @@ pub(super) fn items_in_text(text: &str) -> Option<(&str, Vec<ItemNumber>)> {
 }
 
 /// Parses `7`, `7A`, `5.02`, `7(a)`; also gives the length in bytes.
-fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
+pub(super) fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u16 = text[..digits]
         .parse()
@@ -260,7 +262,7 @@ fn starts_title(text: &str) -> bool {
         .iter()
         .find_map(|form| text.strip_prefix(form));
     named.unwrap_or(text).starts_with(|c: char| {
-        c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || numbering::is_cjk(c)
+        c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || is_cjk(c)
     })
 }
 

@@ -1,18 +1,18 @@
 //! Finds the PARTs and Items that make up the body of a filing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use super::forms::{FormItem, SecForm};
+use super::forms::{ItemNumber, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
 use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
 use super::weights::{
-    BARE_ITEM_TITLE, BARE_NUMBER, BOLD, CAPITALS, GOOD_HEADING, INDEX_ROW, ITEM_NUMBER, ITEM_TITLE,
-    JOINED_GAIN, JOINED_TITLE, LABEL_PAGE, LARGE, MENTION, PART_NUMBER, RIGHT_TITLE, RUNNING_HEAD,
-    SAME_PART, SMALL_BY, SMALL_PRINT, SPACE_ABOVE, TARGET_PAGE, TIGHT, TITLE_ALONE,
-    WHOLE_ITEM_TITLE,
+    BARE_NUMBER, BOLD, CAPITALS, GOOD_HEADING, INDEX_ROW, ITEM_NUMBER, ITEM_TITLE, JOINED_GAIN,
+    JOINED_TITLE, LABEL_PAGE, LARGE, MENTION, PART_NUMBER, RIGHT_TITLE, RUNNING_HEAD, SMALL_BY,
+    SMALL_PRINT, SPACE_ABOVE, TARGET_PAGE, TIGHT, TITLE_ALONE, WHOLE_ITEM_TITLE,
 };
 
 /// The announcements of one Item of a form in contents and outline.
@@ -40,144 +40,49 @@ pub(super) struct LocatedItem {
     pub(super) unconfirmed: bool,
 }
 
+impl LocatedItem {
+    fn new(key: usize, rows: (usize, usize), title: String, number: &str) -> Self {
+        Self {
+            key,
+            last_key: key,
+            rows,
+            title,
+            number: number.to_string(),
+            unconfirmed: false,
+        }
+    }
+}
+
 impl ItemHint {
     /// The Item at a row of the page that was announced for it.
     pub(super) fn to_item(&self, key: usize, row: usize, unconfirmed: bool) -> LocatedItem {
+        let number = numbering::leading_number(&self.title).unwrap_or_default();
         LocatedItem {
-            key,
-            last_key: key,
-            rows: (row, row),
-            title: self.title.clone(),
-            number: numbering::leading_number(&self.title).unwrap_or_default(),
             unconfirmed,
+            ..LocatedItem::new(key, (row, row), self.title.clone(), &number)
         }
     }
 }
 
 /// Detects the form of a span of rows: by its cover, otherwise by its Items.
-pub(super) fn form_of(lines: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+pub(super) fn form_of(lines: &LineTable<'_>, rows: Range<usize>) -> Option<SecForm> {
     let first_page = lines.rows.get(rows.start)?.page;
-    let cover = lines.rows[rows.clone()]
+    let rows = &lines.rows[rows];
+    // The form's name must fill the row: a mention in a sentence is not a cover.
+    let by_cover = rows
         .iter()
         .take_while(|row| row.page < first_page + 30)
-        .filter(|row| row.words <= 14);
-    for row in cover {
-        // The form's name must fill the row: a mention in a sentence is not a cover.
-        let form = SecForm::ALL.into_iter().find(|form| {
-            let words = form.cover_words();
-            words.contains(&row.key.as_str()) && row.text.starts_with(['F', 'f'])
-        });
-        if form.is_some() {
-            return form;
-        }
-    }
-    form_by_items(lines, rows)
-}
-
-fn form_by_items(lines: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
-    let rows = lines.rows[rows].iter();
-    let heads = rows.filter(|row| row.words <= 40 && !row.running);
-    form_by_headings(heads.filter_map(|row| parse_heading(row.text)))
-}
-
-// Without a cover, the Items tell the form, by number and title together: numbers alone recur on all forms. One `5.02` is
-// enough for a current report, since no other form has such numbers; annual and quarterly reports need four matches, as
-// other documents quote single Items.
-pub(super) fn form_by_headings<'a>(
-    heads: impl Iterator<Item = ItemHeading<'a>>,
-) -> Option<SecForm> {
-    let mut current = 0;
-    let mut annual = 0;
-    let mut quarterly = 0;
-    let mut foreign = 0;
-    for head in heads.filter(|head| !head.tags.is_empty()) {
-        current += usize::from(head.current);
-        let title = TitleKeys::new(head.rest);
-        let counts = [
-            (SecForm::Annual, &mut annual),
-            (SecForm::Quarterly, &mut quarterly),
-            (SecForm::Foreign, &mut foreign),
-        ];
-        for (form, count) in counts {
-            let fits = form.items().iter().any(|item| {
-                item.tag == Some(head.tags[0]) && title_match(item, &title) > RIGHT_TITLE
-            });
-            *count += usize::from(!head.current && fits);
-        }
-    }
-    match (current, annual, quarterly) {
-        (c, a, q) if c >= 1 && c > a && c > q => Some(SecForm::Current),
-        (_, a, q) if foreign >= 4 && foreign > a && foreign > q => Some(SecForm::Foreign),
-        (_, a, q) if a >= 4 && a >= q => Some(SecForm::Annual),
-        (_, _, q) if q >= 4 => Some(SecForm::Quarterly),
-        _ => None,
-    }
-}
-
-/// Similarity (0–1) of a title to the titles of an Item.
-pub(super) fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
-    let alike = item
-        .titles
-        .iter()
-        .map(|variant| titles::title_similarity(&TitleKeys::new(variant), title));
-    alike.fold(0.0, f32::max)
-}
-
-/// First and last index in the list of `form` that `text` names: by number, or by a bare number with the right title
-/// (`1A Risk Factors`). `part` decides between equal numbers.
-pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(usize, usize)> {
-    let items = form.items();
-    if let Some(head) = parse_heading(text) {
-        if head.tags.is_empty() {
-            let key = items
-                .iter()
-                .position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
-            return Some((key, key));
-        }
-        let title = TitleKeys::new(head.rest);
-        // On Form 10-Q each PART has an Item 1. The title decides; the PART counts half, since it may be missing or stale.
-        let (_, key, item) = items
-            .iter()
-            .enumerate()
-            .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
-            .map(|(key, item)| {
-                let same_part = head.part.or(part) == Some(item.part);
-                let score = title_match(item, &title) + if same_part { SAME_PART } else { 0.0 };
-                (score, key, item)
-            })
-            .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let last = head.tags.last().and_then(|tag| {
-            items
-                .iter()
-                .position(|it| it.tag == Some(*tag) && it.part >= item.part)
-        });
-        return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
-    }
-    let (tag, rest) = parse_bare_item(text)?;
-    let title = TitleKeys::new(rest);
-    let key = items.iter().position(|item| {
-        item.tag == Some(tag)
-            && (part.is_none() || part == Some(item.part))
-            && title_match(item, &title) > BARE_ITEM_TITLE
-    })?;
-    Some((key, key))
-}
-
-/// Whether a heading of several Items names the Item with this key: by its number, or as one of a range.
-pub(super) fn names_key(form: SecForm, heading: &str, key: usize) -> bool {
-    let Some(head) = parse_heading(heading) else {
-        return true;
-    };
-    let tag = form.items().get(key).and_then(|item| item.tag);
-    let is_range = head.number.to_ascii_lowercase().contains("through");
-    is_range || tag.is_some_and(|tag| head.tags.contains(&tag))
+        .filter(|row| row.words <= 14 && row.text.starts_with(['F', 'f']))
+        .find_map(|row| SecForm::from_cover(&row.key));
+    let heads = rows.iter().filter(|row| row.words <= 40 && !row.running);
+    by_cover.or_else(|| SecForm::from_headings(heads.filter_map(|row| parse_heading(row.text))))
 }
 
 /// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
 /// in the form's list, so the result keeps the order of the form.
 pub(super) fn find_items(
     lines: &LineTable<'_>,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     form: SecForm,
     hints: &[Option<ItemHint>],
     excluded: &[bool],
@@ -265,124 +170,94 @@ impl ItemSearch<'_, '_> {
             return;
         }
         let text = run_in.map_or(row.text, |phrase| phrase.text);
-        let mut matches: Vec<(LocatedItem, f32)> = Vec::new();
-        if let Some(head) = parse_heading(text) {
-            for (key, last_key) in keys_of_heading(self.form, &head) {
-                let (like, last, title) = self.best_title(at, key, head.rest);
-                let (last, title) = if last_key > key {
-                    self.combined_title(at, last, title)
-                } else {
-                    (last, title)
-                };
-                let read = titles::truncate_bytes(text, HEAD_BYTES);
-                let front = read[..read.len() - head.rest.len()].trim_end();
-                let title = if title.is_empty() {
-                    text.to_string()
-                } else {
-                    format!("{front} {title}")
-                };
-                // PARTs often have no title to compare.
-                let base = if head.tags.is_empty() {
-                    PART_NUMBER
-                } else {
-                    ITEM_NUMBER + ITEM_TITLE * like
-                };
-                // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
-                let prose = if row.prose && like < RIGHT_TITLE {
-                    MENTION
-                } else {
-                    0.0
-                };
-                let score =
-                    base + prose + style_score(self.lines, at) + self.hint_score(key, row.page);
-                matches.push((
-                    LocatedItem {
-                        key,
-                        last_key,
-                        rows: (at, last),
-                        title,
-                        number: head.number.to_string(),
-                        unconfirmed: false,
-                    },
-                    score,
-                ));
-            }
-        } else if let Some((tag, rest)) =
-            parse_bare_item(row.text).filter(|_| self.form != SecForm::Current && !row.prose)
-        {
-            for key in (0..self.title_variants.len())
-                .filter(|key| self.form.items()[*key].tag == Some(tag))
-            {
-                let (like, last, title) = self.best_title(at, key, rest);
-                if like > RIGHT_TITLE {
-                    let number = row.text[..row.text.len() - rest.len()]
-                        .trim_matches(|c: char| !c.is_alphanumeric());
-                    let title = format!(
-                        "{} {title}",
-                        row.text[..row.text.len() - rest.len()].trim_end()
-                    );
-                    let score = BARE_NUMBER
-                        + ITEM_TITLE * like
-                        + style_score(self.lines, at)
-                        + self.hint_score(key, row.page);
-                    matches.push((
-                        LocatedItem {
-                            key,
-                            last_key: key,
-                            rows: (at, last),
-                            title,
-                            number: number.to_string(),
-                            unconfirmed: false,
-                        },
-                        score,
-                    ));
-                }
-            }
-        } else if self.form != SecForm::Current
-            && row.words <= 22
-            && !row.prose
-            && !row.running
-            && !row.table
-        {
-            let heading =
-                self.lines.is_large(row) || (row.bold && !self.lines.body_bold) || row.caps;
-            for key in (0..self.title_variants.len()).filter(|_| heading) {
-                let exact = self.title_variants[key]
-                    .iter()
-                    .any(|title| title.core == row.key)
-                    && self.form.items()[key].tag.is_some();
-                if exact {
-                    let score =
-                        TITLE_ALONE + style_score(self.lines, at) + self.hint_score(key, row.page);
-                    let title = row.text.to_string();
-                    matches.push((
-                        LocatedItem {
-                            key,
-                            last_key: key,
-                            rows: (at, at),
-                            title,
-                            number: String::new(),
-                            unconfirmed: false,
-                        },
-                        score,
-                    ));
-                }
-            }
-        }
+        let matches = if let Some(head) = parse_heading(text) {
+            self.numbered_items(at, text, &head)
+        } else if self.form == SecForm::Current || row.prose {
+            Vec::new()
+        } else if let Some((tag, rest)) = parse_bare_item(row.text) {
+            self.bare_items(at, tag, rest)
+        } else {
+            self.titled_items(at)
+        };
         for (item, score) in matches {
             // `Items 1 and 2` leaves room for Items 1A to 1C, which follow under headings of their own.
-            let between = item.key + 1..item.last_key;
-            let holds_all = between
-                .into_iter()
-                .all(|key| names_key(self.form, row.text, key));
+            let holds_all =
+                (item.key + 1..item.last_key).all(|key| self.form.names_key(row.text, key));
             let last_key = if holds_all { item.last_key } else { item.key };
             placements.push(Placement {
                 at: at as u32,
                 keys: (item.key as u32, last_key as u32),
-                score,
+                score: score + style_score(self.lines, at) + self.hint_score(item.key, row.page),
             });
             items.push(item);
         }
+    }
+
+    fn numbered_items(
+        &self,
+        at: usize,
+        text: &str,
+        head: &ItemHeading<'_>,
+    ) -> Vec<(LocatedItem, f32)> {
+        let read = titles::truncate_bytes(text, HEAD_BYTES);
+        let front = read[..read.len() - head.rest.len()].trim_end();
+        let keys = self.form.keys_of_heading(head).into_iter();
+        keys.map(|(key, last_key)| {
+            let (like, mut last, mut title) = self.best_title(at, key, head.rest);
+            if last_key > key {
+                (last, title) = self.combined_title(at, last, title);
+            }
+            // PARTs often have no title to compare.
+            let base = if head.tags.is_empty() {
+                PART_NUMBER
+            } else {
+                ITEM_NUMBER + ITEM_TITLE * like
+            };
+            // Inside a paragraph only the right title makes a run-in heading; anything else is a mention.
+            let is_mention = self.lines.rows[at].prose && like < RIGHT_TITLE;
+            let title = match title.is_empty() {
+                true => text.to_string(),
+                false => format!("{front} {title}"),
+            };
+            let item = LocatedItem {
+                last_key,
+                ..LocatedItem::new(key, (at, last), title, head.number)
+            };
+            (item, base + if is_mention { MENTION } else { 0.0 })
+        })
+        .collect()
+    }
+
+    fn bare_items(&self, at: usize, tag: ItemNumber, rest: &str) -> Vec<(LocatedItem, f32)> {
+        let text = self.lines.rows[at].text;
+        let front = &text[..text.len() - rest.len()];
+        let keys = self.form.entries().filter(|item| item.tag == Some(tag));
+        keys.filter_map(|item| {
+            let (like, last, title) = self.best_title(at, item.key, rest);
+            let title = format!("{} {title}", front.trim_end());
+            let number = front.trim_matches(|c: char| !c.is_alphanumeric());
+            let found = LocatedItem::new(item.key, (at, last), title, number);
+            (like > RIGHT_TITLE).then_some((found, BARE_NUMBER + ITEM_TITLE * like))
+        })
+        .collect()
+    }
+
+    fn titled_items(&self, at: usize) -> Vec<(LocatedItem, f32)> {
+        let row = &self.lines.rows[at];
+        let stands_out =
+            self.lines.is_large(row) || (row.bold && !self.lines.body_bold) || row.caps;
+        if row.words > 22 || row.running || row.table || !stands_out {
+            return Vec::new();
+        }
+        let items = self.form.entries().filter(|item| {
+            self.title_variants[item.key]
+                .iter()
+                .any(|title| title.core == row.key)
+        });
+        items
+            .map(|item| LocatedItem::new(item.key, (at, at), row.text.to_string(), ""))
+            .map(|item| (item, TITLE_ALONE))
+            .collect()
     }
 
     /// Similarity (0–1) of a title to the best variant of a key.
@@ -539,35 +414,6 @@ fn stands_out_like(row: &LineFeatures<'_>, other: &LineFeatures<'_>) -> bool {
     (row.bold || !other.bold) && (row.caps || !other.caps) && row.size > other.size - 1.5
 }
 
-/// Every reading of a heading as first and last key of the form.
-// On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
-pub(super) fn keys_of_heading(form: SecForm, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
-    let items = form.items();
-    let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
-    items
-        .iter()
-        .enumerate()
-        .filter(|(_, item)| match head.tags.first() {
-            None => item.tag.is_none() && Some(item.part) == head.part,
-            Some(tag) => item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part),
-        })
-        .map(|(key, item)| {
-            let last = last_tag.and_then(|tag| {
-                items
-                    .iter()
-                    .position(|it| it.tag == Some(*tag) && it.part == item.part)
-            });
-            (key, last.filter(|last| *last > key).unwrap_or(key))
-        })
-        .collect()
-}
-
-/// The key of a PART.
-pub(super) fn part_key(form: SecForm, part: u8) -> Option<usize> {
-    let is_part = |item: &FormItem| item.tag.is_none() && item.part == part;
-    form.items().iter().position(is_part)
-}
-
 /// Score of a row on `page` for a link target and a predicted page.
 // Announced pages add to the score but never decide alone: links may all point to page one, and printed labels drift from
 // physical pages. Links weigh more than labels, and neighboring pages count, since a destination may be the end of the page
@@ -613,27 +459,6 @@ mod tests {
     use super::super::fixture::{Doc, line};
     use super::super::{StructureSettings, outline};
     use super::*;
-
-    #[test]
-    fn bare_number_needs_item_title() {
-        assert_eq!(
-            keys_of(SecForm::Annual, "1A Risk Factors", None),
-            Some((2, 2))
-        );
-        assert_eq!(keys_of(SecForm::Annual, "1. Business", None), Some((1, 1)));
-        assert_eq!(
-            keys_of(SecForm::Annual, "1. Overview of our markets", None),
-            None
-        );
-        assert_eq!(
-            keys_of(SecForm::Quarterly, "Item 1. Legal Proceedings", None),
-            Some((6, 6))
-        );
-        assert_eq!(
-            keys_of(SecForm::Quarterly, "Item 1.", Some(2)),
-            Some((6, 6))
-        );
-    }
 
     #[test]
     fn overlong_heading_is_read() {

@@ -71,10 +71,9 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> 
     if !is_marked || !row.text.starts_with(starts) {
         return None;
     }
-    let above = at
-        .checked_sub(1)
-        .map(|above| &lines.rows[above])
-        .filter(|above| above.page == row.page && row.gap < TIGHT + lines.leading);
+    let above = lines
+        .above_on_page(at)
+        .filter(|_| row.gap < TIGHT + lines.leading);
     let opens = above.is_none_or(|above| above.running || is_finished(above.text));
     let fits = !row.running && !row.table && (row.size - lines.body).abs() < SMALLER;
     let title = if last == at {
@@ -82,9 +81,8 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> 
     } else {
         format!("{} {}", row.text, phrase.text)
     };
-    let is_caption = numbering::parse_numbers(&title)
-        .first()
-        .is_some_and(|number| number.class == NumberClass::Figure);
+    let is_caption =
+        numbering::first_number(&title).is_some_and(|number| number.class == NumberClass::Figure);
     let is_text = is_boilerplate(row) || is_dateline(phrase.text);
     (opens && fits && !is_caption && !is_text).then(|| {
         let title = titles::fold_whitespace(&title);
@@ -112,18 +110,13 @@ fn heading_title(lines: &LineTable<'_>, first: usize, last: usize) -> String {
         .take(4)
         .any(|next| next.page == row.page && next.cells > 1);
     let heads_table = first == last && (row.titled || row.cells == 2 && below);
-    let number = numbering::parse_numbers(row.first_cell)
-        .first()
+    let number = numbering::first_number(row.first_cell)
         .is_some_and(|number| number.rest.is_empty())
         || numbering::roman(row.first_cell.trim_end_matches(['.', ')'])).is_some();
     if heads_table && row.first_cell.len() >= 4 && !number {
         return titles::fold_whitespace(row.first_cell);
     }
-    let text: Vec<&str> = lines.rows[first..=last]
-        .iter()
-        .map(|row| row.text)
-        .collect();
-    titles::fold_whitespace(&text.join(" "))
+    lines.title((first, last))
 }
 
 /// The last row of a heading that wraps over rows.
@@ -146,7 +139,7 @@ fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
         let numbered =
-            !numbering::parse_numbers(next.text).is_empty() && !ends_with_connector(row.text);
+            numbering::first_number(next.text).is_some() && !ends_with_connector(row.text);
         if excluded[last + 1]
             || !close
             || numbered
@@ -184,24 +177,18 @@ fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> u
 
 /// Whether the row is a number alone (`NOTE 1`) above its title, which may have another style.
 fn is_number_over_title(lines: &LineTable<'_>, at: usize) -> bool {
-    let number = numbering::parse_numbers(lines.rows[at].text)
-        .first()
-        .is_some_and(|number| number.rest.is_empty());
+    let number =
+        numbering::first_number(lines.rows[at].text).is_some_and(|number| number.rest.is_empty());
     number
-        && lines
-            .next_on_page(at)
-            .is_some_and(|next: &LineFeatures<'_>| {
-                let marked = next.caps || next.bold || lines.is_large(next);
-                let title = !next.prose
-                    && !next.table
-                    && !next.running
-                    && next.words <= WRAPPED_WORDS
-                    && !is_boilerplate(next);
-                marked
-                    && title
-                    && next.gap < JOINED
-                    && numbering::parse_numbers(next.text).is_empty()
-            })
+        && lines.next_on_page(at).is_some_and(|next| {
+            let marked = next.caps || next.bold || lines.is_large(next);
+            let title = !next.prose
+                && !next.table
+                && !next.running
+                && next.words <= WRAPPED_WORDS
+                && !is_boilerplate(next);
+            marked && title && next.gap < JOINED && numbering::first_number(next.text).is_none()
+        })
 }
 
 #[cfg(test)]

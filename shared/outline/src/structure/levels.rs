@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
 
+use super::counts::counts;
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::statements::{is_statement_key, names_notes, names_report};
@@ -111,15 +112,11 @@ fn rank_of_sequence(heads: &[OutlineHead], sequence: &Sequence) -> u32 {
     // Members that a model added do not move those that the rules found.
     let is_added = |at: &usize| heads[*at].evidence == EvidenceSource::Model;
     let all_added = sequence.heads.iter().all(is_added);
-    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    for at in sequence
+    let counted = sequence
         .heads
         .iter()
-        .filter(|at| all_added || !is_added(at))
-    {
-        *counts.entry(heads[*at].rank).or_default() += 1;
-    }
-    let usual = counts
+        .filter(|at| all_added || !is_added(at));
+    let usual = counts(counted.map(|at| heads[*at].rank))
         .into_iter()
         .max_by_key(|(rank, count)| (*count, Reverse(*rank)))
         .map_or(LAYOUT_RANK, |(rank, _)| rank);
@@ -238,7 +235,7 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
     if numbers.is_empty() {
         return own;
     }
-    if let Some(sibling) = stack.iter().rev().find(|open: &&OpenSection| {
+    if let Some(sibling) = stack.iter().rev().find(|open| {
         open.numbers.iter().any(|a| {
             numbers
                 .iter()
@@ -251,7 +248,7 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
     if let Some(above) = stack
         .iter()
         .rev()
-        .find(|open: &&OpenSection| {
+        .find(|open| {
             open.numbers.iter().any(|a| {
                 numbers
                     .iter()

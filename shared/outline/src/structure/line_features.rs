@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{Emphasis, GridLine, Line, LineRole, Page, StyleRun};
+use stemma_document::{Emphasis, Line, LineRole, Page, PageNo, Position, Pt};
 
-use super::statements::names_statement;
+use super::line_cells::{declared_rows, is_titled, largest_size, read_cells};
 use super::weights::{
     CLOSE, FLOWING, JOINED, LARGER, PAGE_TOP_GAP, SAME_SIZE, SMALLER, TEXT_WORDS,
 };
@@ -18,9 +18,7 @@ const MAX_LINES_PER_PAGE: usize = 1_500;
 const SOLID_LEADING: f32 = 0.2;
 const OPEN_LEADING: f32 = 0.6;
 // A line with more words is prose.
-const MAX_TITLE_WORDS: usize = 22;
-// A line of a table with as many words is one of a paragraph.
-const PARAGRAPH_WORDS: u16 = 12;
+pub(super) const MAX_TITLE_WORDS: usize = 22;
 
 /// One line with its features. Lengths in points.
 #[derive(Debug, Clone)]
@@ -67,6 +65,16 @@ pub(super) struct LineFeatures<'a> {
     pub(super) declared_row: bool,
     /// The phrase that opens a paragraph like a heading.
     pub(super) run_in: Option<RunIn<'a>>,
+}
+
+impl LineFeatures<'_> {
+    pub(super) fn position(&self) -> Position {
+        Position {
+            page: PageNo::from_index(self.page as usize),
+            line: self.line,
+            y: Pt::new(self.y0),
+        }
+    }
 }
 
 /// A bold or emphasized phrase at the start of a line of regular text: `Goodwill. We test goodwill …`.
@@ -153,6 +161,17 @@ impl<'a> LineTable<'a> {
             .filter(|next| next.page == self.rows[row].page)
     }
 
+    pub(super) fn above_on_page(&self, row: usize) -> Option<&LineFeatures<'a>> {
+        let above = &self.rows[row.checked_sub(1)?];
+        Some(above).filter(|above| above.page == self.rows[row].page)
+    }
+
+    /// The title that rows make together.
+    pub(super) fn title(&self, (first, last): (usize, usize)) -> String {
+        let texts: Vec<&str> = self.rows[first..=last].iter().map(|row| row.text).collect();
+        titles::fold_whitespace(&texts.join(" "))
+    }
+
     /// Whether text is emphasized, and the body text is not in the same way.
     pub(super) fn is_emphasized(&self, emphasis: Emphasis) -> bool {
         emphasis.is_some() && emphasis != self.body_emphasis
@@ -227,25 +246,17 @@ impl<'a> LineTable<'a> {
 
     fn find_numbers(&mut self) {
         // Footnotes are small and have their own numbers.
-        let body = self.body;
+
         self.numbers = self
             .rows
             .iter()
-            .filter(|row: &&LineFeatures<'_>| {
-                !row.running
-                    && !row.table
-                    && !row.prose
+            .filter(|row| {
+                !(row.running || row.table || row.prose)
                     && row.words <= 16
-                    && row.size > body - LARGER
+                    && row.size > self.body - LARGER
             })
-            .filter_map(|row: &LineFeatures<'_>| {
-                Some(
-                    numbering::parse_numbers(row.text)
-                        .first()
-                        .filter(|number| number.bare)?
-                        .value,
-                )
-            })
+            .filter_map(|row| numbering::first_number(row.text).filter(|number| number.bare))
+            .map(|number| number.value)
             .collect();
     }
 
@@ -263,7 +274,7 @@ impl<'a> LineTable<'a> {
             let range = self.rows_on(page);
             let own: Vec<bool> = self.rows[range.clone()]
                 .iter()
-                .map(|row: &LineFeatures<'_>| row.cells >= 2 && row.figures || row.cells >= 4)
+                .map(|row| row.cells >= 2 && row.figures || row.cells >= 4)
                 .collect();
             let declared = declared_rows(&self.rows[range.clone()], source, &own);
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
@@ -306,10 +317,7 @@ impl<'a> LineTable<'a> {
             let next = self.next_on_page(at);
             let marked = (row.bold && !self.body_bold) || self.is_emphasized(row.emphasis);
             let heavy = marked && self.marked_run(at) <= 4;
-            let before = at
-                .checked_sub(1)
-                .map(|above| &self.rows[above])
-                .filter(|above| above.page == row.page);
+            let before = self.above_on_page(at);
             let flows_on = next.is_some_and(|next| {
                 next.text.starts_with(char::is_lowercase)
                     && Self::same_style(row, next)
@@ -335,55 +343,6 @@ impl<'a> LineTable<'a> {
     }
 }
 
-/// Which rows belong to tables that the file declares: rows of cells beside such rows, and labels between rows of figures
-/// (`Region:`). A table that only places text has a number or nothing beside it, or paragraphs between its figures.
-fn declared_rows(rows: &[LineFeatures<'_>], page: &Page, with_figures: &[bool]) -> Vec<bool> {
-    let grids: Vec<Option<&GridLine>> = rows
-        .iter()
-        .map(|row| page.lines[row.line as usize].grid.as_deref())
-        .collect();
-    let mut declared = vec![false; rows.len()];
-    if grids.iter().all(Option::is_none) {
-        return declared;
-    }
-    let is_same_table = |a: usize, b: usize| {
-        let table = |at: usize| grids[at].map(|grid| grid.table);
-        table(a).is_some() && table(a) == table(b)
-    };
-    let is_title = |at: usize| is_numbered(rows[at].text) || names_statement(&rows[at]);
-    let has_cells = |at: usize| {
-        let cells = grids[at].map_or(0, |grid| grid.cells.len());
-        cells >= 2 && rows[at].words as usize <= MAX_TITLE_WORDS && !is_title(at)
-    };
-    // The last row of figures, while only labels of its table follow.
-    let mut figures: Option<usize> = None;
-    for at in 0..rows.len() {
-        let above = figures.filter(|above| is_same_table(*above, at));
-        if grids[at].is_some() && with_figures[at] && rows[at].figures {
-            let from = above.unwrap_or(at);
-            for (offset, label) in declared[from..at].iter_mut().enumerate() {
-                *label = !is_title(from + offset);
-            }
-            figures = Some(at);
-        } else if above.is_none() || rows[at].words >= PARAGRAPH_WORDS {
-            figures = None;
-        }
-    }
-    for at in 1..rows.len() {
-        let row = |at: usize| grids[at].map(|grid| grid.row);
-        let are_rows = is_same_table(at - 1, at) && row(at - 1) != row(at);
-        if are_rows && has_cells(at - 1) && has_cells(at) {
-            declared[at - 1] = true;
-            declared[at] = true;
-        }
-    }
-    declared
-}
-
-fn is_numbered(text: &str) -> bool {
-    !numbering::parse_numbers(text).is_empty() || item_grammar::parse_heading(text).is_some()
-}
-
 fn read_page<'a>(rows: &mut Vec<LineFeatures<'a>>, index: usize, page: &'a Page) {
     let width = page.width.points();
     let mut above: Option<(f32, f32)> = None;
@@ -407,18 +366,13 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
     let text = titles::truncate_bytes(source.text.trim(), MAX_LINE_BYTES);
     let style = source.style();
     let rect = source.rect;
-    // Small capitals mix two sizes; the larger one is the size of the font.
-    let largest = source
-        .runs
-        .iter()
-        .map(|run| run.size.points())
-        .fold(0.0, f32::max);
+    let largest = largest_size(source);
     let size = if largest < 2.0 {
         (rect.height() * 0.85).clamp(4.0, 40.0)
     } else {
         largest
     };
-    let (cells, figures, first) = cells(source, size);
+    let (cells, figures, first) = read_cells(source, size);
     let titled = cells >= 2 && is_titled(source, first);
     let style = if titled { source.runs[0] } else { style };
     let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
@@ -492,43 +446,6 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     })
 }
 
-/// The number of cells, whether one after the first holds a figure, and the byte where the first ends.
-fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
-    let mut count = 1u16;
-    let mut figures = false;
-    let mut first = usize::MAX;
-    let mut is_title = false;
-    for pair in line.words.windows(2).take(200) {
-        let apart = pair[1].x0.points() - pair[0].x1.points() > (1.6 * size).max(9.0);
-        count = count.saturating_add(u16::from(apart));
-        let word = line
-            .text
-            .get(pair[1].start as usize..pair[1].end as usize)
-            .unwrap_or("");
-        if apart && count == 2 {
-            first = pair[0].end as usize;
-            let label = line.text.get(..first).unwrap_or("");
-            is_title = is_label(label) && word.starts_with(char::is_alphabetic);
-        }
-        figures |= count > 1 && is_figure(word);
-    }
-    // In `(5)   Adoption of ASC 320-10-65` the figures are a part of the title.
-    (count, figures && !(is_title && count == 2), first)
-}
-
-/// Whether the first cell, up to byte `end`, is marked and larger than all behind it.
-fn is_titled(line: &Line, end: usize) -> bool {
-    let Some((first, rest)) = line.runs.split_first() else {
-        return false;
-    };
-    (first.bold || first.emphasis.is_some())
-        && first.end as usize + 1 >= end
-        && !rest.is_empty()
-        && rest
-            .iter()
-            .all(|run: &StyleRun| run.size.points() + 0.9 < first.size.points())
-}
-
 /// Whether a line begins with a digit or two that are much smaller than the text behind them.
 fn is_marked(line: &Line) -> bool {
     let [mark, text, ..] = line.runs.as_slice() else {
@@ -549,22 +466,6 @@ pub(super) fn is_finished(text: &str) -> bool {
     let end =
         text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
     end.ends_with(['.', ':', '?', '!', ';', '。', '；', '：', '？', '！'])
-}
-
-/// The number of a section alone: `(5)`, `5.`, `A.`
-fn is_label(cell: &str) -> bool {
-    let is_mark = |c: char| matches!(c, '(' | ')' | '.');
-    let label = cell.trim_matches(is_mark);
-    label.len() < cell.len()
-        && (1..=3).contains(&label.len())
-        && label.chars().all(char::is_alphanumeric)
-}
-
-/// `1,234`, `(5.6)%`, `$`, `—`.
-fn is_figure(word: &str) -> bool {
-    let digits = word.bytes().filter(u8::is_ascii_digit).count();
-    let other = word.chars().filter(|c| c.is_alphabetic()).count();
-    (digits > 0 && other == 0) || matches!(word, "$" | "—" | "–" | "%" | "€" | "£" | "¥")
 }
 
 #[cfg(test)]

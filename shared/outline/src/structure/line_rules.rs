@@ -1,6 +1,7 @@
 //! Rules that judge a line by itself and its neighbors: what certainly is text, part of a table or page furniture is no
 //! heading, however it is set.
 
+use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
 
 use super::false_headings::{ends_mid_sentence, inside_paragraph, is_boilerplate, stands_on_table};
@@ -104,14 +105,14 @@ impl<'l> LineView<'l> {
             at,
             row,
             next: lines.next_on_page(at),
-            number: numbering::parse_numbers(row.text).first().copied(),
+            number: numbering::first_number(row.text),
             letters: row
                 .text
                 .chars()
                 .take(300)
                 .filter(|c| c.is_alphabetic())
                 .count(),
-            is_cjk: row.text.starts_with(numbering::is_cjk),
+            is_cjk: row.text.starts_with(is_cjk),
             is_emphasized: lines.is_emphasized(row.emphasis),
         }
     }
@@ -219,7 +220,7 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
     if !fits {
         return false;
     }
-    let number = numbering::parse_numbers(row.text).first().copied();
+    let number = numbering::first_number(row.text);
     let Some(number) = number.filter(|number| !number.rest.is_empty()) else {
         return false;
     };
@@ -244,7 +245,7 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
     );
     number
         .rest
-        .starts_with(|first: char| first.is_uppercase() || numbering::is_cjk(first))
+        .starts_with(|first: char| first.is_uppercase() || is_cjk(first))
         && (worded || wraps || next.is_none_or(|next| next.gap > NUMBER_SPACE))
         && is_title_case(number.rest)
 }
@@ -259,7 +260,7 @@ fn is_title_case(text: &str) -> bool {
     for word in long.take(30) {
         all += 1;
         let first = word.chars().next().unwrap_or(' ');
-        capital += usize::from(first.is_uppercase() || numbering::is_cjk(first));
+        capital += usize::from(first.is_uppercase() || is_cjk(first));
     }
     capital * 10 >= all * 6
 }

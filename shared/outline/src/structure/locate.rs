@@ -414,7 +414,7 @@ pub(super) fn place_unlocated(
         let Some(row) = on
             .clone()
             // Destinations point a little above the line they mean; four points of slack find it either way.
-            .find(|row: &usize| lines.rows[*row].y0 >= y - 4.0 && !lines.rows[*row].running)
+            .find(|row| lines.rows[*row].y0 >= y - 4.0 && !lines.rows[*row].running)
             .or(Some(on.start).filter(|row| on.contains(row)))
         else {
             continue;

@@ -12,6 +12,7 @@
 mod added_headings;
 mod agreements;
 mod candidates;
+pub(crate) mod counts;
 mod cross_index;
 mod display_type;
 mod exhibits;
@@ -22,7 +23,7 @@ mod filing_tests;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixture;
 pub(crate) mod form_items;
-mod forms;
+pub(crate) mod forms;
 mod front_back_matter;
 mod heading_budget;
 mod heading_candidate;
@@ -33,6 +34,7 @@ mod item_grammar;
 mod item_headings;
 mod layout;
 mod levels;
+mod line_cells;
 mod line_features;
 mod line_rules;
 mod locate;
@@ -41,15 +43,15 @@ mod numbered_chapters;
 pub(crate) mod numbering;
 mod outline_head;
 mod oversized_sections;
-pub mod page_analysis;
-mod page_labels;
+pub(crate) mod page_analysis;
+pub(crate) mod page_labels;
 mod page_references;
 mod primary_outline;
 #[cfg(test)]
 mod property_tests;
 mod reading_windows;
 mod rule_outline;
-mod section_candidate;
+pub(crate) mod section_candidate;
 mod section_rules;
 mod statements;
 mod submission_outline;
@@ -57,7 +59,7 @@ mod text_blocks;
 mod text_items;
 mod text_outline;
 mod text_rows;
-mod titles;
+pub(crate) mod titles;
 mod toc;
 mod weights;
 mod windows;
@@ -68,9 +70,8 @@ pub use explain::{HeadingDecision, HeadingFeatures, HeadingReport, explain_page}
 pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
 pub use rule_outline::RuleOutline;
 use serde::{Deserialize, Serialize};
-use stemma_document::{
-    Gap, Method, OutlineError, Page, PageLabel, Source, SourceBody, VerifiedOutline,
-};
+use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
+pub use submission_outline::{outline_documents, visit_documents};
 
 /// Code of the gap that says where windows stand in for sections.
 pub const WINDOWS: &str = "structure.windows";
@@ -137,28 +138,4 @@ pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, O
             text_outline::outline(source.extent(), lines, is_submission, settings)
         }
     }
-}
-
-/// Outlines a source with pages by `outline_document`: each document of a submission by itself, anything else as a whole.
-///
-/// # Errors
-/// Those of `outline_document`.
-pub fn outline_documents(
-    source: &Source,
-    pages: &[Page],
-    outline_document: impl FnMut(&Source, &[Page]) -> Result<Draft, OutlineError>,
-) -> Result<Draft, OutlineError> {
-    submission_outline::outline(source, pages, outline_document)
-}
-
-/// Calls `visit` with each document of a submission (or with the whole source) and the index of its first page.
-///
-/// # Errors
-/// Those of `visit`.
-pub fn visit_documents<E>(
-    source: &Source,
-    pages: &[Page],
-    visit: impl FnMut(&Source, &[Page], usize) -> Result<(), E>,
-) -> Result<(), E> {
-    submission_outline::visit(source, pages, visit)
 }

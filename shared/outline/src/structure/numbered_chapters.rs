@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use stemma_document::EvidenceSource;
 use stemma_reading::vocabulary::UNNUMBERED_CHAPTERS;
 
+use super::counts::counts;
 use super::heading_candidate::Document;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
@@ -54,11 +55,11 @@ pub(super) fn align_with_chapters(heads: &mut [OutlineHead], document: &Document
     let first = chapters.heads[0];
     let last = chapters.heads[chapters.heads.len() - 1];
     // Parts above the chapters recur; a single large word belongs to a figure.
-    let mut looks: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
-    for head in heads.iter() {
-        let style = style_of(lines, &lines.rows[head.rows.0]);
-        *looks.entry(style.unplaced()).or_default() += 1;
-    }
+    let looks = counts(
+        heads
+            .iter()
+            .map(|head| style_of(lines, &lines.rows[head.rows.0]).unplaced()),
+    );
     let mut letters = 0;
     for (at, head) in heads.iter_mut().enumerate() {
         let row = &lines.rows[head.rows.0];
@@ -91,7 +92,7 @@ fn find_chapters(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapter
     {
         let row = &lines.rows[head.rows.0];
         let style = style_of(lines, row);
-        let number = numbering::parse_numbers(row.text).first().copied();
+        let number = numbering::first_number(row.text);
         let Some(number) =
             number.filter(|number| style.is_numbered() && counts_chapters(number.class))
         else {
@@ -116,10 +117,7 @@ fn find_chapters(lines: &LineTable<'_>, heads: &[OutlineHead]) -> Option<Chapter
             run.len() >= MIN_CHAPTERS && rows(run.len() - 1) - rows(0) > CHAPTERS_SHARE * total
         })
         .max_by_key(|(_, (_, run))| run.len())?;
-    let mut ranks: BTreeMap<u32, usize> = BTreeMap::new();
-    for at in &run {
-        *ranks.entry(heads[*at].rank).or_default() += 1;
-    }
+    let ranks = counts(run.iter().map(|at| heads[*at].rank));
     let (rank, _) = ranks.into_iter().max_by_key(|(_, count)| *count)?;
     Some(Chapters {
         heads: run,

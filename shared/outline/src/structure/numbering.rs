@@ -1,6 +1,7 @@
 //! Numbers at the start of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
 use stemma_document::english_words;
+use stemma_reading::terms::is_cjk;
 
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +46,20 @@ pub(crate) struct TitleNumber<'a> {
     pub(crate) bare: bool,
 }
 
+impl<'a> TitleNumber<'a> {
+    // A number without components before it.
+    fn new(class: NumberClass, value: u32, text: &'a str, rest: &'a str) -> Self {
+        Self {
+            class,
+            value,
+            stem: 0,
+            text,
+            rest,
+            bare: false,
+        }
+    }
+}
+
 const WORDS: [(&str, NumberClass); 22] = [
     ("part", NumberClass::Part),
     ("items", NumberClass::Item),
@@ -75,32 +90,28 @@ const WORDS: [(&str, NumberClass); 22] = [
 // abbreviations and need more checks.
 pub(crate) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     let title = title.trim_start();
-    if let Some(number) = worded(title) {
-        return vec![number];
-    }
-    if let Some(number) = cjk(title) {
-        return vec![number];
-    }
-    if let Some(number) = parenthesized(title) {
-        return number;
-    }
-    if let Some(number) = decimal(title).or_else(|| appendix_decimal(title)) {
-        return vec![number];
-    }
-    lettered(title)
+    let one = |number| vec![number];
+    worded(title)
+        .or_else(|| cjk(title))
+        .map(one)
+        .or_else(|| parenthesized(title))
+        .or_else(|| decimal(title).or_else(|| appendix_decimal(title)).map(one))
+        .unwrap_or_else(|| lettered(title))
+}
+
+/// The most likely reading of the number at the start of `title`.
+pub(crate) fn first_number(title: &str) -> Option<TitleNumber<'_>> {
+    parse_numbers(title).into_iter().next()
 }
 
 /// The number at the start of a title, as written.
-pub(super) fn leading_number(title: &str) -> Option<String> {
-    parse_numbers(title)
-        .first()
-        .map(|number| number.text.to_string())
+pub(crate) fn leading_number(title: &str) -> Option<String> {
+    first_number(title).map(|number| number.text.to_string())
 }
 
 /// The text after the number at the start of `title`, if there is both.
 pub(super) fn after_number(title: &str) -> Option<&str> {
-    parse_numbers(title)
-        .first()
+    first_number(title)
         .map(|number| number.rest)
         .filter(|rest| !rest.is_empty())
 }
@@ -133,7 +144,7 @@ pub(super) fn are_sequential(titles: &[&str]) -> bool {
     let all: Vec<Vec<TitleNumber<'_>>> = titles.iter().map(|title| parse_numbers(title)).collect();
     let steady = all
         .windows(2)
-        .filter(|pair: &&[Vec<TitleNumber<'_>>]| {
+        .filter(|pair| {
             pair[0]
                 .iter()
                 .any(|a| pair[1].iter().any(|b| is_next(a, b)))
@@ -170,20 +181,15 @@ fn worded(title: &str) -> Option<TitleNumber<'_>> {
     {
         text = &text[..dot];
     }
-    // `Appendix C` is more often a letter than 100. Only I, V and X are read as roman numerals first.
-    let numeral =
-        roman(text).filter(|_| text.len() > 1 || matches!(text, "I" | "i" | "V" | "v" | "X" | "x"));
+    let numeral = roman(text).filter(|_| text.len() > 1 || is_plain_numeral(text));
     let (stem, value) = components(text)
         .or_else(|| Some((0, numeral?)))
         .or_else(|| Some((0, letter(text)?)))
         .or_else(|| Some((0, english_words::parse_number_word(text)?)))?;
+    let rest = skip_separators(&after[text.len()..]);
     Some(TitleNumber {
-        class: *class,
-        value,
         stem,
-        text,
-        rest: skip_separators(&after[text.len()..]),
-        bare: false,
+        ..TitleNumber::new(*class, value, text, rest)
     })
 }
 
@@ -231,36 +237,15 @@ fn cjk(title: &str) -> Option<TitleNumber<'_>> {
         _ => return None,
     };
     let rest = skip_separators(&body[length + mark.len_utf8()..]);
-    Some(TitleNumber {
-        class,
-        value,
-        stem: 0,
-        text,
-        rest,
-        bare: false,
-    })
-}
-
-/// Whether the character belongs to a script written without spaces.
-pub(super) fn is_cjk(c: char) -> bool {
-    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
+    Some(TitleNumber::new(class, value, text, rest))
 }
 
 fn cjk_digit(c: char) -> Option<u32> {
-    Some(match c {
-        '〇' | '零' => 0,
-        '一' => 1,
-        '二' => 2,
-        '三' => 3,
-        '四' => 4,
-        '五' => 5,
-        '六' => 6,
-        '七' => 7,
-        '八' => 8,
-        '九' => 9,
-        '十' => 10,
-        _ => return None,
-    })
+    let c = if c == '零' { '〇' } else { c };
+    (0..)
+        .zip("〇一二三四五六七八九十".chars())
+        .find(|(_, digit)| *digit == c)
+        .map(|(value, _)| value)
 }
 
 /// `三` 3, `十二` 12, `二十一` 21.
@@ -308,16 +293,7 @@ fn readings<'t>(
 ) -> Vec<TitleNumber<'t>> {
     values
         .into_iter()
-        .filter_map(|(class, value)| {
-            Some(TitleNumber {
-                class,
-                value: value?,
-                stem: 0,
-                text,
-                rest,
-                bare: false,
-            })
-        })
+        .filter_map(|(class, value)| Some(TitleNumber::new(class, value?, text, rest)))
         .collect()
 }
 
@@ -342,12 +318,9 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
     (spaced && titled && listed).then_some(TitleNumber {
-        class: NumberClass::Decimal(depth as u8),
-        value,
         stem,
-        text,
-        rest,
         bare,
+        ..TitleNumber::new(NumberClass::Decimal(depth as u8), value, text, rest)
     })
 }
 
@@ -365,14 +338,15 @@ fn appendix_decimal(title: &str) -> Option<TitleNumber<'_>> {
     let titled = title.starts_with(|c: char| c.is_ascii_uppercase())
         && rest.starts_with(|c: char| c.is_uppercase());
     let depth = 1 + inner.split('.').count();
-    (spaced && titled && depth <= 6).then_some(TitleNumber {
-        class: NumberClass::Decimal(depth as u8),
-        value: last,
+    (spaced && titled && depth <= 6).then(|| TitleNumber {
         // Letters count apart from the chapters 1 to 26.
         stem: stem.wrapping_mul(1009).wrapping_add(value + 1_000),
-        text: &title[..2 + inner.len()],
-        rest,
-        bare: false,
+        ..TitleNumber::new(
+            NumberClass::Decimal(depth as u8),
+            last,
+            &title[..2 + inner.len()],
+            rest,
+        )
     })
 }
 
@@ -398,11 +372,15 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     };
     let values = [(roman_class, roman(text)), (alpha_class, letter(text))];
     let mut numbers = readings(values, text, rest);
-    // `C.` is more often a letter than 100. Only I, V and X are read as roman numerals first.
-    if numbers.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
+    if numbers.len() == 2 && !is_plain_numeral(text) {
         numbers.swap(0, 1);
     }
     numbers
+}
+
+// `Appendix C` is more often a letter than 100. Only I, V and X are read as roman numerals first.
+fn is_plain_numeral(text: &str) -> bool {
+    matches!(text, "I" | "i" | "V" | "v" | "X" | "x")
 }
 
 /// A single letter as its place in the alphabet.
@@ -494,7 +472,7 @@ mod tests {
             "1,234 Units",
             "",
         ] {
-            assert!(parse_numbers(title).is_empty(), "{title}");
+            assert!(first_number(title).is_none(), "{title}");
         }
     }
 
@@ -523,11 +501,7 @@ mod tests {
 
     #[test]
     fn appendix_sections_are_numbered_by_letter_and_digit() {
-        let read = |title| {
-            parse_numbers(title)
-                .first()
-                .map(|n| (n.class, n.value, n.text.to_string()))
-        };
+        let read = |title| first_number(title).map(|n| (n.class, n.value, n.text.to_string()));
         assert_eq!(
             read("A.2 Details of Datasets"),
             Some((NumberClass::Decimal(2), 2, "A.2".into()))
@@ -570,7 +544,7 @@ mod tests {
         assert_eq!(after_label("IV Results"), Some("Results"));
         assert_eq!(after_label("A company with stores"), None);
         assert_eq!(bare_letter("C Implementation"), Some((3, "Implementation")));
-        assert!(parse_numbers("A Letter to Shareholders").is_empty());
+        assert!(first_number("A Letter to Shareholders").is_none());
     }
 
     #[test]
@@ -587,6 +561,6 @@ mod tests {
 
     #[test]
     fn overlong_number_is_rejected() {
-        assert!(parse_numbers(&"1.".repeat(3000)).is_empty());
+        assert!(first_number(&"1.".repeat(3000)).is_none());
     }
 }

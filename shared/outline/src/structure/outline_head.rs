@@ -2,6 +2,8 @@
 
 use stemma_document::{Destination, EvidenceSource};
 
+use super::numbering;
+
 /// A section with its place and rank.
 #[derive(Debug, Clone)]
 pub(super) struct OutlineHead {
@@ -18,6 +20,28 @@ pub(super) struct OutlineHead {
     pub(super) rank: u32,
     /// Never has children.
     pub(super) leaf: bool,
+}
+
+impl OutlineHead {
+    /// A section that stands where it was found, with the number of its title.
+    pub(super) fn new(
+        rows: (usize, usize),
+        title: String,
+        evidence: EvidenceSource,
+        rank: u32,
+    ) -> Self {
+        Self {
+            rows,
+            number: numbering::leading_number(&title),
+            title,
+            printed: None,
+            target: None,
+            evidence,
+            unconfirmed: false,
+            rank,
+            leaf: false,
+        }
+    }
 }
 
 /// Distance between two levels; leaves room to insert ranks between them.

@@ -24,22 +24,35 @@ const PART_TOKENS: u64 = 100;
 // Each style reads the headings of its section again; more than eight levels below a section are no division of it.
 const MAX_STYLES: usize = 8;
 
-/// Prefix sums: tokens before each row, and the total.
+/// Prefix sums: tokens before each row or line, and the total.
 pub(super) struct RowTokens(Vec<u64>);
 
 impl RowTokens {
-    pub(super) fn new(lines: &LineTable<'_>, pages: &[Page]) -> Self {
+    pub(super) fn new(counts: impl Iterator<Item = u32>) -> Self {
         let mut sum = 0;
-        let sums = lines.rows.iter().map(|row| {
-            let line = &pages[row.page as usize].lines[row.line as usize];
-            sum += u64::from(windows::tokens_of_line(line));
+        let sums = counts.map(|count| {
+            sum += u64::from(count);
             sum
         });
         Self(std::iter::once(0).chain(sums).collect())
     }
 
+    pub(super) fn from_rows(lines: &LineTable<'_>, pages: &[Page]) -> Self {
+        Self::new(
+            lines.rows.iter().map(|row| {
+                windows::tokens_of_line(&pages[row.page as usize].lines[row.line as usize])
+            }),
+        )
+    }
+
     pub(super) fn total_in(&self, rows: &Range<usize>) -> u64 {
         self.0[rows.end] - self.0[rows.start]
+    }
+
+    /// Tokens of lines `from..to` of a text, counted from 1.
+    pub(super) fn between(&self, from: u32, to: u32) -> u64 {
+        let before = |line: u32| self.0[(line.max(1) as usize - 1).min(self.0.len() - 1)];
+        before(to).saturating_sub(before(from))
     }
 }
 
@@ -180,16 +193,10 @@ pub(super) fn add_windows(
 }
 
 fn window_head(row: usize, cut: &Range<usize>) -> OutlineHead {
+    let title = windows::window_title(cut);
     OutlineHead {
-        rows: (row, row),
-        title: windows::window_title(cut),
         number: None,
-        printed: None,
-        target: None,
-        evidence: EvidenceSource::Window,
-        unconfirmed: false,
-        rank: WINDOW_RANK,
-        leaf: false,
+        ..OutlineHead::new((row, row), title, EvidenceSource::Window, WINDOW_RANK)
     }
 }
 

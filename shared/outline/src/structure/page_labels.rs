@@ -57,6 +57,12 @@ impl SeriesLabel {
     }
 }
 
+/// Whether a word is the number of a page: `12`, `F-12`. Figures of tables have separators or signs.
+pub(crate) fn is_page_number(word: &str) -> bool {
+    let digits = word.strip_prefix("F-").unwrap_or(word);
+    (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// The labels of all pages.
 #[derive(Debug, Default)]
 pub(super) struct PageLabels {

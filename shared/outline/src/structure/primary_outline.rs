@@ -122,6 +122,7 @@ pub(super) fn build_primary_outline(
 }
 
 /// Candidates of one source of evidence with their places.
+#[derive(Default)]
 struct LocatedCandidates {
     candidates: Vec<SectionCandidate>,
     hits: Vec<Option<LocatedTitle>>,
@@ -148,11 +149,10 @@ impl OutlineBuilder<'_, '_> {
     fn add_index(&mut self, index: Option<CrossIndex>) {
         let Some(index) = index else { return };
         if let Some(at) = index.title {
-            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Grammar);
             self.push(OutlineHead {
                 number: None,
                 leaf: true,
-                ..head
+                ..self.grammar_head((at, at), RANK_STEP)
             });
         }
         self.outline.cross_index = index.entries;
@@ -170,21 +170,10 @@ impl OutlineBuilder<'_, '_> {
     ) {
         let form = form.filter(|_| document.is_main());
         let mut below = if document.nested { RANK_STEP } else { 0 };
-        for rows in document
-            .heading
-            .map(|at| (at, at))
-            .into_iter()
-            .chain(document.title)
-        {
-            let text: Vec<&str> = self.lines.rows[rows.0..=rows.1]
-                .iter()
-                .map(|row| row.text)
-                .collect();
-            self.push(OutlineHead {
-                rank: below + RANK_STEP,
-                ..self.new_head(rows, &text.join(" "), EvidenceSource::Grammar)
-            });
+        let heading = document.heading.map(|at| (at, at));
+        for rows in heading.into_iter().chain(document.title) {
             below += RANK_STEP;
+            self.push(self.grammar_head(rows, below));
         }
         if let Some(form) = form {
             self.add_items(document, form, &table, bookmarks);
@@ -236,10 +225,13 @@ impl OutlineBuilder<'_, '_> {
                 }
                 depth => base + if articles { depth } else { 1 } * RANK_STEP,
             };
-            self.push(OutlineHead {
+            let title = clause.title.clone();
+            self.push(OutlineHead::new(
+                clause.rows,
+                title,
+                EvidenceSource::Grammar,
                 rank,
-                ..self.new_head(clause.rows, &clause.title, EvidenceSource::Grammar)
-            });
+            ));
         }
     }
 
@@ -260,11 +252,10 @@ impl OutlineBuilder<'_, '_> {
 
     fn add_table(&mut self, mut table: LocatedCandidates, below: u32) {
         if let Some(at) = table.title.filter(|at| !self.lines.rows[*at].running) {
-            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Layout);
             self.push(OutlineHead {
-                rank: RANK_STEP + below,
+                evidence: EvidenceSource::Layout,
                 leaf: true,
-                ..head
+                ..self.grammar_head((at, at), RANK_STEP + below)
             });
         }
         if !self.is_form {

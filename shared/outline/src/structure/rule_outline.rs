@@ -2,7 +2,7 @@
 
 use stemma_document::{
     DraftEntry, EntryVerdict, EvidenceSource, Extent, LocatedEntry, Method, OutlineError, Page,
-    PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
+    PageLabel, SectionStart, Source, VerifiedOutline,
 };
 
 use super::heading_candidate::{Document, HeadingCandidate, Verdict};
@@ -55,7 +55,7 @@ impl<'a> RuleOutline<'a> {
         heading_budget::keep_within_budget(&document, primary.main_end, &mut candidates, settings);
         let mut sections = Sections::new(&primary.heads, candidates);
         sections.apply(BUDGETED, &document);
-        let tokens = RowTokens::new(&lines, pages);
+        let tokens = RowTokens::from_rows(&lines, pages);
         sections.add_left_out(|heads, left_out| {
             oversized_sections::dividing_headings(&lines, &tokens, heads, left_out)
         });
@@ -142,6 +142,7 @@ fn entries_with_verdicts(
     rejected: Vec<SectionCandidate>,
 ) -> Vec<(LocatedEntry, EntryVerdict)> {
     let levels = levels::assign_levels(heads);
+    let place = |row: usize| SectionStart::Page(lines.rows[row].position());
     let located = heads.iter().zip(levels).map(|(head, level)| {
         let entry = DraftEntry {
             number: head.number.clone(),
@@ -160,7 +161,7 @@ fn entries_with_verdicts(
         (
             LocatedEntry {
                 entry,
-                place: place(lines, head.rows.0),
+                place: place(head.rows.0),
             },
             verdict,
         )
@@ -177,22 +178,12 @@ fn entries_with_verdicts(
         (
             LocatedEntry {
                 entry,
-                place: place(lines, 0),
+                place: place(0),
             },
             EntryVerdict::Rejected,
         )
     });
     located.chain(dropped).collect()
-}
-
-fn place(lines: &LineTable<'_>, row: usize) -> SectionStart {
-    let row = &lines.rows[row];
-    let y = stemma_document::Pt::new(row.y0);
-    SectionStart::Page(Position {
-        page: PageNo::from_index(row.page as usize),
-        line: row.line,
-        y,
-    })
 }
 
 #[cfg(test)]

@@ -7,23 +7,23 @@ use super::titles::{self, TitleKeys};
 
 /// An announced section that has not been located yet.
 #[derive(Debug, Clone)]
-pub(super) struct SectionCandidate {
-    pub(super) title: String,
-    pub(super) prepared: TitleKeys,
-    pub(super) number: Option<String>,
+pub(crate) struct SectionCandidate {
+    pub(crate) title: String,
+    pub(crate) prepared: TitleKeys,
+    pub(crate) number: Option<String>,
     /// 1 is the highest.
-    pub(super) level: u16,
-    pub(super) printed: Option<String>,
-    pub(super) target: Option<Destination>,
+    pub(crate) level: u16,
+    pub(crate) printed: Option<String>,
+    pub(crate) target: Option<Destination>,
     /// Page (from 0) with the printed label.
-    pub(super) predicted: Option<u32>,
-    pub(super) evidence: EvidenceSource,
+    pub(crate) predicted: Option<u32>,
+    pub(crate) evidence: EvidenceSource,
     /// First and last index in the list of the form, for a PART or an Item.
-    pub(super) keys: Option<(usize, usize)>,
+    pub(crate) keys: Option<(usize, usize)>,
 }
 
 impl SectionCandidate {
-    pub(super) fn new(title: &str, evidence: EvidenceSource) -> Self {
+    pub(crate) fn new(title: &str, evidence: EvidenceSource) -> Self {
         let title = titles::fold_whitespace(titles::truncate_bytes(title, 400));
         let number = numbering::leading_number(&title);
         let prepared = TitleKeys::new(&title);
@@ -40,12 +40,12 @@ impl SectionCandidate {
         }
     }
 
-    pub(super) fn target_page(&self) -> Option<u32> {
+    pub(crate) fn target_page(&self) -> Option<u32> {
         self.target.map(|target| target.page.get() - 1)
     }
 
     /// The announced page (from 0): that of the link, otherwise that of the label.
-    pub(super) fn page(&self) -> Option<u32> {
+    pub(crate) fn page(&self) -> Option<u32> {
         self.target_page().or(self.predicted)
     }
 }

@@ -12,7 +12,7 @@ use super::heading_candidate::{Document, HeadingCandidate, Verdict};
 use super::numbered_chapters::{align_with_chapters, reference_entries};
 use super::outline_head::OutlineHead;
 use super::statements::names_report;
-use super::titles::{self, TitleKeys};
+use super::titles;
 use super::weights::{REPEATED_ROWS, REPEATED_TITLE};
 
 /// One round over the sections that are left.
@@ -170,8 +170,5 @@ fn repeats(head: &OutlineHead, above: &OutlineHead, document: &Document<'_>) -> 
         && !names_report(&head.title)
         && lines.rows[head.rows.0].page == lines.rows[above.rows.0].page + 1
         && lines.starts_page(head.rows.0);
-    is_continued
-        || is_near
-            && titles::title_similarity(&TitleKeys::new(&above.title), &TitleKeys::new(&head.title))
-                > REPEATED_TITLE
+    is_continued || is_near && titles::similarity(&above.title, &head.title) > REPEATED_TITLE
 }

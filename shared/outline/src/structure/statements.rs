@@ -1,5 +1,7 @@
 //! Titles of financial statements.
 
+use stemma_reading::vocabulary::{REPORT_OWNERS, STATEMENT_KEYS};
+
 use super::line_features::{LineFeatures, LineTable};
 use super::titles;
 
@@ -29,14 +31,7 @@ pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
 
 /// Whether a normalized title is that of a statement.
 pub(super) fn is_statement_key(key: &str) -> bool {
-    let words = [
-        "consolidatedstatement",
-        "consolidatedbalancesheet",
-        "condensedconsolidated",
-        "statementsofcashflow",
-        "balancesheet",
-    ];
-    words.iter().any(|word| {
+    STATEMENT_KEYS.iter().any(|word| {
         key.starts_with(word) || key.get(..24).is_some_and(|front| front.contains(word))
     })
 }
@@ -44,13 +39,7 @@ pub(super) fn is_statement_key(key: &str) -> bool {
 /// Whether a title is that of a report of auditors or management.
 pub(super) fn names_report(title: &str) -> bool {
     let key = titles::normalize_key(title);
-    let owner = [
-        "management",
-        "reportofmanagement",
-        "reportofindependent",
-        "independentauditor",
-    ];
-    key.contains("report") && owner.iter().any(|owner| key.starts_with(owner))
+    key.contains("report") && REPORT_OWNERS.iter().any(|owner| key.starts_with(owner))
 }
 
 /// Whether it is the heading above the notes to the statements.

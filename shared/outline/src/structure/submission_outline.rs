@@ -31,11 +31,11 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
         .collect()
 }
 
-/// Calls `visit` with each document (or with the whole source) and the index of its first page.
+/// Calls `visit` with each document of a submission (or with the whole source) and the index of its first page.
 ///
 /// # Errors
 /// Those of `visit`.
-pub(super) fn visit<E>(
+pub fn visit_documents<E>(
     source: &Source,
     pages: &[Page],
     mut visit: impl FnMut(&Source, &[Page], usize) -> Result<(), E>,
@@ -51,11 +51,12 @@ pub(super) fn visit<E>(
     Ok(())
 }
 
-/// Outlines each document with `outline_document`, and puts the outlines below their titles.
+/// Outlines a source with pages by `outline_document`: each document of a submission by itself, below its title; anything else as
+/// a whole.
 ///
 /// # Errors
-/// As `outline_document`.
-pub(super) fn outline(
+/// Those of `outline_document`.
+pub fn outline_documents(
     source: &Source,
     pages: &[Page],
     mut outline_document: impl FnMut(&Source, &[Page]) -> Result<Draft, OutlineError>,

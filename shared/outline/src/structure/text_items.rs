@@ -5,9 +5,8 @@
 
 use stemma_document::Heading;
 
-use super::forms::{FormItem, SecForm};
+use super::forms::SecForm;
 use super::item_grammar::{self, HEAD_BYTES, ItemHeading};
-use super::item_headings;
 use super::monotone_chain::{self, Placement};
 use super::text_rows::{TextRow, TextRows};
 use super::titles::{self, TitleKeys};
@@ -158,23 +157,15 @@ fn closing(rows: &[TextRow]) -> Option<TextItem> {
 
 /// The form by its cover, else by the titles of Items.
 fn form_of(rows: &TextRows) -> Option<SecForm> {
-    let cover = rows
-        .rows
-        .iter()
-        .take(COVER_ROWS)
-        .filter(|row| row.words <= 14);
-    for row in cover {
-        let key = titles::normalize_key(&row.text);
-        let named = |form: &SecForm| form.cover_words().contains(&key.as_str());
-        if let Some(form) = SecForm::ALL.into_iter().find(named) {
-            return Some(form);
-        }
-    }
+    let cover = rows.rows.iter().take(COVER_ROWS);
+    let by_cover = cover
+        .filter(|row| row.words <= 14)
+        .find_map(|row| SecForm::from_cover(&titles::normalize_key(&row.text)));
     let heads = rows
         .rows
         .iter()
         .filter_map(|row| item_grammar::parse_heading(&row.text));
-    item_headings::form_by_headings(heads.take(MAX_CANDIDATES))
+    by_cover.or_else(|| SecForm::from_headings(heads.take(MAX_CANDIDATES)))
 }
 
 fn candidates_in<'r>(rows: &'r TextRows, form: SecForm) -> Vec<Candidate<'r>> {
@@ -205,7 +196,7 @@ fn candidate<'r>(
     let read = titles::truncate_bytes(&rows.rows[row].text, HEAD_BYTES);
     let front = read[..read.len() - head.rest.len()].trim_end();
     if head.tags.is_empty() {
-        let key = item_headings::part_key(form, head.part?)?;
+        let key = form.part_key(head.part?)?;
         let title = titles::fold_whitespace(read);
         return Some(Candidate {
             row,
@@ -221,12 +212,10 @@ fn candidate<'r>(
         false => head.rest,
     };
     let like = |key: usize, title: &str| {
-        let title = TitleKeys::new(title);
-        form.items().get(key).map_or(0.0, |item: &FormItem| {
-            item_headings::title_match(item, &title)
-        })
+        let item = form.items().get(key);
+        item.map_or(0.0, |item| item.title_match(&TitleKeys::new(title)))
     };
-    let ranges = item_headings::keys_of_heading(form, &head);
+    let ranges = form.keys_of_heading(&head);
     // A title goes on in the next rows while it grows more like that of the form.
     let mut title = titles::fold_whitespace(own);
     let best = |title: &str| {

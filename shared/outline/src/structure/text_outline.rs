@@ -5,6 +5,7 @@ use stemma_document::{
     OutlineError, SectionStart, TextLines, VerifiedOutline,
 };
 
+use super::oversized_sections::RowTokens;
 use super::{Draft, StructureSettings, text_items};
 
 /// A heading or a numbered part of a large section.
@@ -22,57 +23,31 @@ pub(super) fn outline(
     is_submission: bool,
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
-    let tokens = LineTokens::new(text);
+    let counts = text.lines.iter().enumerate().map(|(at, line)| {
+        let counted = text.tokens.get(at).copied();
+        counted.unwrap_or_else(|| u32::try_from(line.len() / 4 + 1).unwrap_or(u32::MAX))
+    });
+    let tokens = RowTokens::new(counts);
+
     let headings = text_items::add_items(&text.headings, &text.lines, is_submission);
     let mut nodes = nest_headings(&headings, text.lines.len());
     if settings.thin_below_tokens > 0 {
-        nodes = merge_small(nodes, &tokens, settings.thin_below_tokens);
+        nodes = merge_small(nodes, &tokens, end_of(text), settings.thin_below_tokens);
     }
     let nodes = split_leaves(&nodes, text, &tokens, settings.max_tokens_per_node);
     let gaps = parts_gap(&nodes);
-    let method = Method::Markup;
-    let outline = VerifiedOutline::new(extent, nodes.into_iter().map(located_entry).collect())?;
     Ok(Draft {
-        outline,
-        method,
+        outline: VerifiedOutline::new(extent, nodes.into_iter().map(located_entry).collect())?,
+        method: Method::Markup,
         labels: Vec::new(),
         gaps,
         cross_index: Vec::new(),
     })
 }
 
-/// Prefix sums: tokens before each line, and the total.
-struct LineTokens(Vec<u64>);
-
-impl LineTokens {
-    fn new(text: &TextLines) -> Self {
-        let mut sums = Vec::with_capacity(text.lines.len() + 1);
-        let mut sum = 0u64;
-        for (at, line) in text.lines.iter().enumerate() {
-            sums.push(sum);
-            let estimate = u64::try_from(line.len() / 4 + 1).unwrap_or(u64::MAX);
-            sum = sum.saturating_add(
-                text.tokens
-                    .get(at)
-                    .map_or(estimate, |tokens| u64::from(*tokens)),
-            );
-        }
-        sums.push(sum);
-        Self(sums)
-    }
-
-    /// Tokens of lines `from..to`, counted from 1.
-    fn between(&self, from: u32, to: u32) -> u64 {
-        self.before(to).saturating_sub(self.before(from))
-    }
-
-    fn before(&self, line: u32) -> u64 {
-        self.0[(line.max(1) as usize - 1).min(self.0.len() - 1)]
-    }
-
-    fn end(&self) -> u32 {
-        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
-    }
+/// The line behind the last, from 1.
+fn end_of(text: &TextLines) -> u32 {
+    u32::try_from(text.lines.len() + 1).unwrap_or(u32::MAX)
 }
 
 /// Levels without gaps: a skipped level nests under the nearest higher heading. Headings outside the text are dropped.
@@ -100,8 +75,13 @@ fn nest_headings(headings: &[Heading], lines: usize) -> Vec<MarkupNode> {
 }
 
 /// Removes the descendants of every node whose subtree has fewer than `below` tokens.
-fn merge_small(nodes: Vec<MarkupNode>, tokens: &LineTokens, below: u32) -> Vec<MarkupNode> {
-    let ends = subtree_ends(&nodes, tokens.end());
+fn merge_small(
+    nodes: Vec<MarkupNode>,
+    tokens: &RowTokens,
+    end: u32,
+    below: u32,
+) -> Vec<MarkupNode> {
+    let ends = subtree_ends(&nodes, end);
     let mut remaining: Vec<MarkupNode> = Vec::with_capacity(nodes.len());
     let mut inside: Option<u32> = None;
     for (node, end) in nodes.into_iter().zip(ends) {
@@ -136,14 +116,15 @@ fn subtree_ends(nodes: &[MarkupNode], end: u32) -> Vec<u32> {
 fn split_leaves(
     nodes: &[MarkupNode],
     text: &TextLines,
-    tokens: &LineTokens,
+    tokens: &RowTokens,
     limit: u32,
 ) -> Vec<MarkupNode> {
     let mut all: Vec<MarkupNode> = Vec::with_capacity(nodes.len());
+
     for at in 0..nodes.len() {
         let node = &nodes[at];
         let next = nodes.get(at + 1);
-        let end = next.map_or(tokens.end(), |next| next.line);
+        let end = next.map_or(end_of(text), |next| next.line);
         all.push(node.clone());
         let leaf = next.is_none_or(|next| next.level <= node.level);
         if leaf && tokens.between(node.line, end) > u64::from(limit) {
@@ -157,7 +138,7 @@ fn split_into_parts(
     node: &MarkupNode,
     end: u32,
     text: &TextLines,
-    tokens: &LineTokens,
+    tokens: &RowTokens,
     limit: u32,
 ) -> Vec<MarkupNode> {
     let mut starts = vec![node.line];
@@ -183,7 +164,7 @@ fn split_into_parts(
     starts
         .iter()
         .enumerate()
-        .map(|(at, line): (usize, &u32)| MarkupNode {
+        .map(|(at, line)| MarkupNode {
             line: *line,
             level: node.level.saturating_add(1),
             title: format!("{} (part {})", node.title, at + 1),
@@ -194,26 +175,24 @@ fn split_into_parts(
 
 fn parts_gap(nodes: &[MarkupNode]) -> Vec<Gap> {
     let count = nodes.iter().filter(|node| node.part).count();
-    let detail = format!("sections without sub-headings were split into {count} numbered parts");
-    let gap = Gap {
+    if count == 0 {
+        return Vec::new();
+    }
+    vec![Gap {
         code: "structure.parts".into(),
         pages: None,
-        detail,
-    };
-    if count == 0 { Vec::new() } else { vec![gap] }
+        detail: format!("sections without sub-headings were split into {count} numbered parts"),
+    }]
 }
 
 fn located_entry(node: MarkupNode) -> (LocatedEntry, EntryVerdict) {
     let number = super::numbering::leading_number(&node.title);
-    let verdict = if node.part {
-        EntryVerdict::Declared
-    } else {
-        EntryVerdict::Confirmed { starts_page: true }
-    };
-    let evidence = if node.part {
-        EvidenceSource::Window
-    } else {
-        EvidenceSource::Markup
+    let (verdict, evidence) = match node.part {
+        true => (EntryVerdict::Declared, EvidenceSource::Window),
+        false => {
+            let verdict = EntryVerdict::Confirmed { starts_page: true };
+            (verdict, EvidenceSource::Markup)
+        }
     };
     let entry = DraftEntry {
         number,

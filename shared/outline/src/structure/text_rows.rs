@@ -1,5 +1,6 @@
 //! Lines of text without the marks that converters leave: Markdown, cells of tables, links.
 
+use super::page_labels::is_page_number;
 use super::titles;
 
 // Bytes of a line that are read; a heading is shorter.
@@ -117,15 +118,14 @@ fn plain(line: &str) -> (String, bool) {
     let cells: Vec<String> = cells.filter(|cell| !is_rule(cell)).collect();
     let text = cells.join(" ");
     let label = text.rsplit([' ', '.']).next().unwrap_or_default();
-    let digits = label.trim_start_matches("F-");
-    let is_label = (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+
     let front = line.trim_end_matches(['|', ' ']);
     let front = front.strip_suffix(label).unwrap_or(front);
     let set_off = front.ends_with("  ")
         || front.ends_with(['\t', '.']) && front.contains("..")
         || front.ends_with(". ");
     let own_cell = cells.len() > 1 && cells.last().is_some_and(|last| last == label);
-    let listed = is_label && (own_cell || set_off) && text.len() > label.len();
+    let listed = is_page_number(label) && (own_cell || set_off) && text.len() > label.len();
     (titles::fold_whitespace(&text), listed)
 }
 

@@ -1,9 +1,11 @@
 //! Normal form and similarity of titles.
 
 use stemma_reading::companies::ends_company_name;
+use stemma_reading::terms::is_cjk;
+use stemma_reading::vocabulary::{CLOSING_TITLES, CONTENTS_TITLES};
 use unicode_normalization::UnicodeNormalization;
 
-use super::numbering::{self, is_cjk};
+use super::numbering;
 use super::weights::SAME_TITLE;
 
 // No title is longer; the limit bounds the cost of comparing hostile lines.
@@ -26,19 +28,12 @@ pub(super) fn normalize_key(text: &str) -> String {
 
 /// The longest prefix of `text` of at most `bytes` bytes that ends between characters.
 pub(super) fn truncate_bytes(text: &str, bytes: usize) -> &str {
-    if text.len() <= bytes {
-        return text;
-    }
-    let mut end = bytes;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(bytes)]
 }
 
 /// Normalized keys of a title: with its number (`full`) and without (`core`).
 #[derive(Debug, Clone, Default)]
-pub(super) struct TitleKeys {
+pub(crate) struct TitleKeys {
     pub(super) full: String,
     pub(super) core: String,
 }
@@ -67,6 +62,11 @@ pub(super) fn title_similarity(a: &TitleKeys, b: &TitleKeys) -> f32 {
     }
     // Contents often omit the number. The small deduction lets a line with the right number win over one without.
     full.max(key_similarity(&a.core, &b.core) - 0.03).max(0.0)
+}
+
+/// Similarity of two titles as written (0–1).
+pub(crate) fn similarity(a: &str, b: &str) -> f32 {
+    title_similarity(&TitleKeys::new(a), &TitleKeys::new(b))
 }
 
 /// Similarity of two keys (0–1): 1 if equal, at least 0.85 if one is a long prefix of the other, otherwise the
@@ -123,15 +123,7 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
 
 /// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections stand beside the PARTs.
 pub(super) fn is_closing(key: &str) -> bool {
-    matches!(
-        key,
-        "signature"
-            | "signatures"
-            | "exhibitindex"
-            | "indextoexhibits"
-            | "exhibitsindex"
-            | "powerofattorney"
-    )
+    CLOSING_TITLES.contains(key)
 }
 
 /// Number of words; two characters of a script without spaces count as one word.
@@ -175,17 +167,7 @@ pub(super) fn is_company_name(text: &str) -> bool {
 
 /// Whether a normalized line is the heading of a table of contents.
 pub(super) fn is_toc_title(key: &str) -> bool {
-    matches!(
-        key,
-        "tableofcontents"
-            | "contents"
-            | "目录"
-            | "目錄"
-            | "目次"
-            | "tableofcontentspage"
-            | "contentspage"
-            | "index"
-    ) || (key.ends_with("tableofcontents") && key.len() < 40)
+    CONTENTS_TITLES.contains(key) || (key.ends_with("tableofcontents") && key.len() < 40)
 }
 
 #[cfg(test)]

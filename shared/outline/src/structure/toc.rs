@@ -267,8 +267,7 @@ impl<'a> TocReader<'_, 'a> {
                 continue;
             }
             listing |= LIST_TITLES.contains(key.as_str());
-            let figure = numbering::parse_numbers(piece.title)
-                .first()
+            let figure = numbering::first_number(piece.title)
                 .is_some_and(|n| n.class == NumberClass::Figure);
             if listing
                 || figure
@@ -327,9 +326,7 @@ impl<'a> TocReader<'_, 'a> {
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
         let number_alone = parse_heading(&last.title).is_some_and(|head| head.rest.is_empty())
-            || numbering::parse_numbers(&last.title)
-                .first()
-                .is_some_and(|n| n.rest.is_empty());
+            || numbering::first_number(&last.title).is_some_and(|n| n.rest.is_empty());
         let near = above.page == row.page && row.gap < 2.5 && number_alone && last.label.is_none();
         if !(close || near) || other_target || last.title.len() > 300 {
             return false;
@@ -338,8 +335,8 @@ impl<'a> TocReader<'_, 'a> {
         if last.label.is_some() {
             return piece.label.is_none() && lower;
         }
-        let numbers = numbering::parse_numbers(piece.title);
-        let numbered = !numbers.is_empty() || parse_heading(piece.title).is_some();
+        let numbered =
+            numbering::first_number(piece.title).is_some() || parse_heading(piece.title).is_some();
         let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
         let follows_number = number_alone && above.centered == row.centered;
         !numbered && ((close && (lower || wide)) || follows_number)

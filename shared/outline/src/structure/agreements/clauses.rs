@@ -175,7 +175,7 @@ fn is_annex(lines: &LineTable<'_>, at: usize) -> bool {
     if row.running || row.words > 12 || row.prose || row.table {
         return false;
     }
-    let number = numbering::parse_numbers(row.text).into_iter().next();
+    let number = numbering::first_number(row.text);
     let classes = [
         NumberClass::Exhibit,
         NumberClass::Schedule,
@@ -192,21 +192,16 @@ fn is_annex(lines: &LineTable<'_>, at: usize) -> bool {
 }
 
 fn read_annex(lines: &LineTable<'_>, at: usize, end: usize) -> AgreementClause {
-    let row = &lines.rows[at];
-    let rest = numbering::after_number(row.text);
-    let title = if rest.is_some() {
-        None
-    } else {
-        title_below(lines, at, end)
-    };
-    let text = title.map_or_else(
-        || row.text.to_string(),
-        |below| format!("{} {}", row.text, lines.rows[below].text),
-    );
+    let is_titled = numbering::after_number(lines.rows[at].text).is_some();
+    let below = title_below(lines, at, end).filter(|_| !is_titled);
+    clause_of_rows(lines, (at, below.unwrap_or(at)), 0)
+}
+
+fn clause_of_rows(lines: &LineTable<'_>, rows: (usize, usize), depth: u32) -> AgreementClause {
     AgreementClause {
-        rows: (at, title.unwrap_or(at)),
-        title: titles::fold_whitespace(&text),
-        depth: 0,
+        rows,
+        title: lines.title(rows),
+        depth,
     }
 }
 
@@ -236,16 +231,8 @@ fn read_clause(
         2
     };
     if number.rest.is_empty() {
-        let below = title_below(lines, at, end);
-        let text = below.map_or_else(
-            || row.text.to_string(),
-            |below| format!("{} {}", row.text, lines.rows[below].text),
-        );
-        return AgreementClause {
-            rows: (at, below.unwrap_or(at)),
-            title: titles::fold_whitespace(&text),
-            depth,
-        };
+        let last = title_below(lines, at, end).unwrap_or(at);
+        return clause_of_rows(lines, (at, last), depth);
     }
     let front = row.text.len() - number.rest.len();
     let stop = number

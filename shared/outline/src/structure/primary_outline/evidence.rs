@@ -51,12 +51,9 @@ impl OutlineBuilder<'_, '_> {
             return None;
         }
         // The cover of the form is not a section of the report that follows it.
-        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(|at: &usize| {
-            form.is_some_and(|form| {
-                form.cover_words()
-                    .contains(&self.lines.rows[*at].key.as_str())
-            })
-        }) {
+        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS))
+            .find(|at| form.is_some() && SecForm::from_cover(&self.lines.rows[*at].key) == form)
+        {
             excluded[self.lines.rows_on(self.lines.rows[cover].page as usize)].fill(true);
         }
         self.outline.excluded = excluded;
@@ -94,12 +91,7 @@ impl OutlineBuilder<'_, '_> {
             toc = second.filter(|second| !second.is_bare()).or(toc);
         }
         let Some(contents) = toc else {
-            return LocatedCandidates {
-                candidates: Vec::new(),
-                hits: Vec::new(),
-                is_reliable: false,
-                title: None,
-            };
+            return LocatedCandidates::default();
         };
         // The contents of a filing may list pages of its exhibits; those of an exhibit never leave it.
         let listed = if document.is_main() {

@@ -4,7 +4,7 @@ use stemma_document::EvidenceSource;
 
 use super::OutlineBuilder;
 use crate::structure::numbering::{self, NumberClass};
-use crate::structure::outline_head::{OutlineHead, RANK_STEP};
+use crate::structure::outline_head::OutlineHead;
 use crate::structure::statements::names_notes;
 use crate::structure::titles::{self, TitleKeys};
 use crate::structure::weights::SAME_TITLE;
@@ -72,24 +72,9 @@ impl OutlineBuilder<'_, '_> {
         self.outline.heads.push(head);
     }
 
-    pub(super) fn new_head(
-        &self,
-        rows: (usize, usize),
-        title: &str,
-        evidence: EvidenceSource,
-    ) -> OutlineHead {
-        let title = titles::fold_whitespace(title);
-        OutlineHead {
-            rows,
-            number: numbering::leading_number(&title),
-            title,
-            printed: None,
-            target: None,
-            evidence,
-            unconfirmed: false,
-            rank: RANK_STEP,
-            leaf: false,
-        }
+    /// A section that the grammar reads in these rows.
+    pub(super) fn grammar_head(&self, rows: (usize, usize), rank: u32) -> OutlineHead {
+        OutlineHead::new(rows, self.lines.title(rows), EvidenceSource::Grammar, rank)
     }
 }
 
@@ -98,7 +83,7 @@ impl OutlineBuilder<'_, '_> {
 pub(super) fn lower_notes(heads: &mut [OutlineHead]) {
     let mut above: Option<u32> = None;
     for head in heads {
-        let number = numbering::parse_numbers(&head.title).first().copied();
+        let number = numbering::first_number(&head.title);
         let is_note = number.is_some_and(|number| number.class == NumberClass::Note);
         match above {
             Some(rank) if head.rank == rank && is_note => head.rank += 1,

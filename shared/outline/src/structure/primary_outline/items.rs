@@ -71,11 +71,11 @@ impl OutlineBuilder<'_, '_> {
                 2 * RANK_STEP
             };
             // `insert`, not `push`: the chain has already decided, and combined Items may share rows.
+            let title = titles::fold_whitespace(&item.title);
             self.insert(OutlineHead {
-                rank,
                 number: Some(item.number.clone()).filter(|number| !number.is_empty()),
                 unconfirmed: item.unconfirmed,
-                ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
+                ..OutlineHead::new(item.rows, title, EvidenceSource::Grammar, rank)
             });
         }
         if form == SecForm::Annual {
@@ -193,17 +193,12 @@ impl OutlineBuilder<'_, '_> {
                 continue;
             }
             let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
-            let head = self.new_head(
-                (item.rows.0, item.rows.0),
-                &format!("PART {numeral}"),
-                EvidenceSource::Grammar,
-            );
-            let number = Some(numeral.to_string());
+            let rows = (item.rows.0, item.rows.0);
             self.insert(OutlineHead {
-                rank: RANK_STEP,
+                title: format!("PART {numeral}"),
                 unconfirmed: true,
-                number,
-                ..head
+                number: Some(numeral.to_string()),
+                ..self.grammar_head(rows, RANK_STEP)
             });
         }
     }
@@ -217,11 +212,9 @@ impl OutlineBuilder<'_, '_> {
             .map_or(document.rows.start, |item| item.rows.0);
         for at in document.rows.start..first {
             let row = &self.lines.rows[at];
-            let stands_out = row.bold || row.caps || row.centered;
-            let is_title = stands_out && !row.prose && !row.table && !row.running;
             let names_caution =
                 row.key.contains("forwardlooking") || row.key.starts_with("cautionary");
-            if !is_title || !names_caution || row.words > TITLE_WORDS {
+            if !names_caution || !is_title(row, row.bold || row.caps || row.centered) {
                 continue;
             }
             let wraps = self.lines.next_on_page(at).is_some_and(|next| {
@@ -237,13 +230,7 @@ impl OutlineBuilder<'_, '_> {
             {
                 continue;
             }
-            let rows = &self.lines.rows[at..=last];
-            let title: Vec<&str> = rows.iter().map(|row| row.text).collect();
-            let head = self.new_head((at, last), &title.join(" "), EvidenceSource::Grammar);
-            self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
-                ..head
-            });
+            self.push(self.grammar_head((at, last), 2 * RANK_STEP));
             return;
         }
     }
@@ -261,15 +248,10 @@ impl OutlineBuilder<'_, '_> {
             let row = &self.lines.rows[*at];
             let emphasized = self.lines.is_emphasized(row.emphasis);
             let stands_out = row.bold || row.caps || row.centered || emphasized;
-            let is_title = stands_out && !row.prose && !row.table && !row.running;
-            is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
+            is_title(row, stands_out) && row.key.contains("executiveofficers")
         });
         if let Some(at) = heading {
-            let head = self.new_head((at, at), self.lines.rows[at].text, EvidenceSource::Grammar);
-            self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
-                ..head
-            });
+            self.push(self.grammar_head((at, at), 2 * RANK_STEP));
         }
     }
 
@@ -285,11 +267,10 @@ impl OutlineBuilder<'_, '_> {
                 continue;
             };
             let title = titles::truncate_bytes(row.text, item_grammar::HEAD_BYTES);
-            let head = self.new_head((at, at), title, EvidenceSource::Grammar);
             self.push(OutlineHead {
-                rank: 2 * RANK_STEP,
+                title: titles::fold_whitespace(title),
                 number: Some(number.to_owned()),
-                ..head
+                ..self.grammar_head((at, at), 2 * RANK_STEP)
             });
         }
     }
@@ -304,15 +285,18 @@ impl OutlineBuilder<'_, '_> {
                 && !row.running
                 && !self.outline.excluded[at]
             {
-                let head = self.new_head((at, at), row.text, EvidenceSource::Grammar);
                 self.push(OutlineHead {
-                    rank: RANK_STEP,
                     number: None,
-                    ..head
+                    ..self.grammar_head((at, at), RANK_STEP)
                 });
             }
         }
     }
+}
+
+fn is_title(row: &LineFeatures<'_>, stands_out: bool) -> bool {
+    let is_text = row.prose || row.table || row.running;
+    stands_out && !is_text && row.words <= TITLE_WORDS
 }
 
 fn has_key(items: &[LocatedItem], key: usize) -> bool {
@@ -377,7 +361,7 @@ fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
 /// Puts an index of exhibits that stands before the last Item under the Item above it.
 // At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
 pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
-    let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
+    let Some(last) = heads.iter().rposition(|head| {
         item_grammar::parse_heading(&head.title).is_some_and(|head| !head.tags.is_empty())
     }) else {
         return;
@@ -395,7 +379,7 @@ pub(super) fn limit_top_sections(heads: &mut [OutlineHead]) {
     let top = heads.iter().filter(|head| head.rank == RANK_STEP).count();
     let Some(last_part) = heads
         .iter()
-        .rposition(|head: &OutlineHead| {
+        .rposition(|head| {
             head.rank == RANK_STEP
                 && item_grammar::parse_heading(&head.title).is_some_and(|h| h.tags.is_empty())
         })

@@ -1,16 +1,16 @@
-//! Parses dates in the formats of filings.
+//! Dates in the formats of filings.
 
 use stemma_document::english_words::MONTHS;
 
 /// A calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Date {
-    pub(super) year: u32,
-    pub(super) month: u32,
-    pub(super) day: u32,
+pub struct CalendarDate {
+    pub year: u32,
+    pub month: u32,
+    pub day: u32,
 }
 
-impl Date {
+impl CalendarDate {
     fn new(year: u32, month: u32, day: u32) -> Option<Self> {
         let days = match month {
             4 | 6 | 9 | 11 => 30,
@@ -23,25 +23,25 @@ impl Date {
     }
 
     /// ISO 8601.
-    pub(super) fn to_iso(self) -> String {
+    pub fn to_iso(self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// Parses the format of [`Date::to_iso`].
-    pub(super) fn from_iso(text: &str) -> Option<Self> {
+    /// Parses the format of [`CalendarDate::to_iso`].
+    pub fn from_iso(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-').map(|part| part.parse().ok());
         Self::new(parts.next()??, parts.next()??, parts.next()??)
     }
 
     /// Whole months from `earlier` to this date, days rounded.
-    pub(super) fn months_since(self, earlier: Date) -> i64 {
+    pub fn months_since(self, earlier: CalendarDate) -> i64 {
         // Week-based years end up to a week before or after the month. Twelve months of 30 days are five days short of a
         // year; rounding to the nearest month absorbs both.
         (self.approximate_days() - earlier.approximate_days() + 15).div_euclid(30)
     }
 
     /// The same day `months` later, for months up to 12; the day may be one that the month does not have.
-    pub(super) fn add_months(self, months: i64) -> Self {
+    pub fn add_months(self, months: i64) -> Self {
         let month = self.month + u32::try_from(months.clamp(0, 12)).unwrap_or_default();
         Self {
             year: self.year + (month - 1) / 12,
@@ -55,13 +55,13 @@ impl Date {
     }
 }
 
-fn month(word: &str) -> Option<u32> {
-    let word = word.trim_end_matches(['.', ',']).to_lowercase();
-    let short = word.len() == 3 || word == "sept";
-    let at = MONTHS.iter().position(|month| {
-        *month == word || (short && month.starts_with(word.get(..3).unwrap_or("?")))
-    })?;
-    u32::try_from(at + 1).ok()
+/// The number of a month by its name or the first three letters or more of it: `June`, `Jun`, `Sept`.
+pub fn month(word: &str) -> Option<u32> {
+    let word = word.to_lowercase();
+    (1..)
+        .zip(MONTHS)
+        .find(|(_, month)| word.len() >= 3 && month.starts_with(&word))
+        .map(|(number, _)| number)
 }
 
 fn number(word: &str) -> Option<u32> {
@@ -80,28 +80,28 @@ const MAX_GAP: usize = 3;
 ///
 /// `December 31, 2022` (also broken over lines, with up to three foreign words before the year), `31 December 2022`,
 /// `12/31/2022` (month first), `2022-12-31`, `2022年12月31日`.
-pub(super) fn find_first(words: &[&str]) -> Option<(Date, usize, usize)> {
+pub fn find_first(words: &[&str]) -> Option<(CalendarDate, usize, usize)> {
     (0..words.len()).find_map(|at| date_at(words, at).map(|(date, end)| (date, at, end)))
 }
 
 /// The date that begins at a word, with the index after its last word.
-pub(super) fn date_at(words: &[&str], at: usize) -> Option<(Date, usize)> {
+pub fn date_at(words: &[&str], at: usize) -> Option<(CalendarDate, usize)> {
     let word = words[at].trim_start_matches(['(', '[', '“', '"']);
     named_month(word, words, at).or_else(|| parse_compact(word).map(|date| (date, at + 1)))
 }
 
-fn named_month(word: &str, words: &[&str], at: usize) -> Option<(Date, usize)> {
-    if let Some(month) = month(word) {
+fn named_month(word: &str, words: &[&str], at: usize) -> Option<(CalendarDate, usize)> {
+    if let Some(month) = month(word.trim_end_matches(['.', ','])) {
         let day = number(words.get(at + 1)?).filter(|day| *day <= 31)?;
         let rest = words.iter().enumerate().skip(at + 2).take(1 + MAX_GAP);
         let (end, year) = rest
             .filter_map(|(index, word)| Some((index, year(word)?)))
             .next()?;
-        return Date::new(year, month, day).map(|date| (date, end + 1));
+        return CalendarDate::new(year, month, day).map(|date| (date, end + 1));
     }
     let day = number(word)?;
-    let month = month(words.get(at + 1)?)?;
-    Date::new(year(words.get(at + 2)?)?, month, day).map(|date| (date, at + 3))
+    let month = month(words.get(at + 1)?.trim_end_matches(['.', ',']))?;
+    CalendarDate::new(year(words.get(at + 2)?)?, month, day).map(|date| (date, at + 3))
 }
 
 fn year(word: &str) -> Option<u32> {
@@ -109,7 +109,7 @@ fn year(word: &str) -> Option<u32> {
 }
 
 /// Dates written as one word.
-fn parse_compact(word: &str) -> Option<Date> {
+fn parse_compact(word: &str) -> Option<CalendarDate> {
     if !word.starts_with(|c: char| c.is_ascii_digit()) || word.len() > 40 {
         return None;
     }
@@ -121,9 +121,9 @@ fn parse_compact(word: &str) -> Option<Date> {
         return None;
     };
     if word.contains('年') || word.contains('-') {
-        Date::new(a, b, c)
+        CalendarDate::new(a, b, c)
     } else if word.contains('/') {
-        Date::new(c, a, b)
+        CalendarDate::new(c, a, b)
     } else {
         None
     }
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn months_since_week_based_year_end() {
         let months = |a: &str, b: &str| {
-            Date::from_iso(b)
+            CalendarDate::from_iso(b)
                 .unwrap()
-                .months_since(Date::from_iso(a).unwrap())
+                .months_since(CalendarDate::from_iso(a).unwrap())
         };
         assert_eq!(months("2022-12-02", "2023-06-02"), 6);
         assert_eq!(months("2023-01-28", "2023-07-29"), 6);

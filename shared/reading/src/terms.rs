@@ -1,18 +1,15 @@
-//! Words and terms, in scripts with and without spaces.
+//! Terms of a text, and its length in words, in scripts with and without spaces.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
-use foldhash::fast::RandomState;
+use crate::vocabulary::FUNCTION_WORDS_OF_LANGUAGES;
 
 /// Whether the character belongs to a script written without spaces between words.
-pub(super) fn is_cjk(c: char) -> bool {
+pub fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
 }
 
 /// Length in words; two ideographs count as one word.
-pub(super) fn count(text: &str) -> usize {
+pub fn count(text: &str) -> usize {
     let mut words = 0;
     for word in text.split_whitespace() {
         let ideographs = word.chars().filter(|c| is_cjk(*c)).count();
@@ -22,25 +19,13 @@ pub(super) fn count(text: &str) -> usize {
     words
 }
 
-/// Function words, in the main languages of filings.
-const STOP_WORDS: &str = "a about above after all also am an and any are as at be because been before being below between both but by \
-can could did do does doing down during each few for from further had has have having he her here hers him his how i if in into is it \
-its itself just may me might more most must my no nor not now of off on once only or other our ours out over own per same shall she \
-should so some such than that the their theirs them then there these they this those through to too under until up upon us very was we \
-were what when where which while who whom why will with would you your yours including certain various related respectively company \
-der die das und ist von zu mit für auf im den des dem ein eine nicht sich auch als bei \
-le la les de du des et est un une dans pour que qui sur par au aux avec el los las en y del se por con una al il di della";
-
-static STOP_WORD_SET: LazyLock<HashSet<&str, RandomState>> =
-    LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
-
 fn is_stop_word(word: &str) -> bool {
-    word.len() < 2 || STOP_WORD_SET.contains(word)
+    word.len() < 2 || FUNCTION_WORDS_OF_LANGUAGES.contains(word)
 }
 
 /// Calls `visit` with each content term: lower-case words without plural endings, and pairs of neighboring ideographs.
 /// Stop words and numbers are skipped.
-pub(super) fn terms(text: &str, mut visit: impl FnMut(&str)) {
+pub fn terms(text: &str, mut visit: impl FnMut(&str)) {
     let mut word = String::new();
     let mut last_ideograph: Option<char> = None;
     for c in text.chars().chain([' ']) {

@@ -1,53 +1,18 @@
 //! Detects the main language of a text by its script and its most common words.
 
+use crate::vocabulary::LATIN_WORDS;
+
 // Enough to be certain, and bounded for large documents.
 const MAX_LETTERS: usize = 40_000;
 // With fewer letters, chance decides.
 const MIN_LETTERS: usize = 40;
 
-/// Very common words of each language that the other languages here lack.
-const LATIN: [(&str, &[&str]); 7] = [
-    (
-        "en",
-        &["the", "and", "of", "to", "with", "for", "that", "is", "are"],
-    ),
-    (
-        "de",
-        &[
-            "der", "und", "die", "das", "ist", "nicht", "mit", "für", "auf",
-        ],
-    ),
-    (
-        "fr",
-        &[
-            "les", "des", "est", "dans", "pour", "une", "et", "du", "sur",
-        ],
-    ),
-    (
-        "es",
-        &["los", "las", "el", "por", "una", "con", "para", "y", "del"],
-    ),
-    (
-        "it",
-        &[
-            "il", "della", "che", "di", "gli", "nel", "sono", "per", "degli",
-        ],
-    ),
-    (
-        "pt",
-        &["os", "uma", "não", "para", "com", "ao", "dos", "são", "do"],
-    ),
-    (
-        "nl",
-        &[
-            "het", "een", "van", "niet", "voor", "zijn", "met", "dat", "wordt",
-        ],
-    ),
-];
-
 /// ISO 639-1 code; `None` if no language stands out.
-pub(super) fn detect_language<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    let mut counts = ScriptCounts::default();
+pub fn detect_language<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    let mut counts = ScriptCounts {
+        hits: vec![0; LATIN_WORDS.len()],
+        ..ScriptCounts::default()
+    };
     for line in lines {
         counts.add_line(line);
         if counts.letters >= MAX_LETTERS {
@@ -66,7 +31,8 @@ struct ScriptCounts {
     cyrillic: usize,
     arabic: usize,
     words: usize,
-    hits: [usize; LATIN.len()],
+    /// Common words by language, as in `LATIN_WORDS`.
+    hits: Vec<usize>,
 }
 
 impl ScriptCounts {
@@ -90,8 +56,8 @@ impl ScriptCounts {
             self.words += 1;
             if word.len() <= 5 {
                 let word = word.to_lowercase();
-                for (hits, (_, common)) in self.hits.iter_mut().zip(LATIN) {
-                    *hits += usize::from(common.contains(&word.as_str()));
+                for (hits, (_, common)) in self.hits.iter_mut().zip(LATIN_WORDS.iter()) {
+                    *hits += usize::from(common.split(' ').any(|common| common == word));
                 }
             }
         }
@@ -123,8 +89,8 @@ impl ScriptCounts {
         let mut ranked: Vec<(usize, &'static str)> = self
             .hits
             .iter()
-            .zip(LATIN)
-            .map(|(hits, (code, _))| (*hits, code))
+            .zip(LATIN_WORDS.iter())
+            .map(|(hits, (code, _))| (*hits, *code))
             .collect();
         ranked.sort_by(|a, b| b.cmp(a));
         let best = ranked[0];
