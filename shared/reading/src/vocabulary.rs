@@ -188,6 +188,10 @@ word_lists! {
         QUESTION_WORDS: WordList,
         COMPARISON_WORDS: WordList,
         ITEM_NAMES: WordMap,
+        NUMBER_SIGNS: WordList,
+        QUESTION_STARTS: WordList,
+        CONDITIONAL_ANSWERS: WordList,
+        ANSWER_STARTS: WordList,
     }
     "references.txt" {
         NUMBERED_PARTS: WordList,
@@ -224,6 +228,7 @@ word_lists! {
         EQUITY_ROWS: WordList,
         EQUITY_TOTALS: WordList,
         LOOK_ALIKES: WordList,
+        STATEMENT_NAMES: WordMap,
     }
     "tables.txt" {
         STATED_SCALES: WordList,
