@@ -22,7 +22,8 @@ use stemma_catalog::catalog::Catalog;
 use stemma_retrieval::search::DocumentScope;
 use stemma_store::PortResult;
 
-// Bump it when answers are generated differently, so that stored answers of older code are not reused.
+// Bump it when answers are generated differently, so that stored answers of older code are not reused. The id covers prompts of
+// answers, settings and knowledge, but no other code and no constants, such as those of tree search and of ranking.
 const REVISION: &str = "6";
 
 /// Answers over one snapshot of a collection. Cheap to build: one per question.

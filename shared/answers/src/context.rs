@@ -97,7 +97,7 @@ pub(super) struct AnswerContext {
 
 impl AnswerContext {
     pub(super) fn set_question(&mut self, question: &str, item: Option<&ItemRef>) {
-        self.terms = QueryTerms::new(&ParsedQuery::parse(question, &[]));
+        self.terms = QueryTerms::new(&ParsedQuery::parse(question));
         self.item = item.cloned();
     }
 

@@ -12,7 +12,6 @@ use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::filter::{Condition, Filter, FilterOp};
 use stemma_catalog::property::Property;
-use stemma_reading::dates::QueryPeriod;
 use stemma_reading::text_words::says;
 use stemma_reading::vocabulary::{COMPARISON_WORDS, ITEM_NAMES};
 use stemma_retrieval::parsed_query::ParsedQuery;
@@ -50,10 +49,8 @@ pub(super) fn decompose(
     catalog: &Catalog,
     most_parts: usize,
 ) -> PortResult<Decomposition> {
-    let parsed = ParsedQuery::parse(text, &[]);
-
-    let (period, unified) = QueryPeriod::parse(text);
-    let years = named_years(&unified, &period.years);
+    let parsed = ParsedQuery::parse(text);
+    let years = named_years(&parsed.text, &parsed.period.years);
     let companies: Vec<Company> = first
         .applied_filters
         .iter()
@@ -397,7 +394,7 @@ mod tests {
             ("2022 vs 2019", vec![2019, 2022]),
         ] {
             assert_eq!(
-                named_years(text, &ParsedQuery::parse(text, &[]).period.years),
+                named_years(text, &ParsedQuery::parse(text).period.years),
                 expected,
                 "{text}"
             );

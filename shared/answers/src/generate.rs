@@ -324,7 +324,7 @@ impl AnswerBuilder<'_, '_> {
         let result = searcher
             .search(self.answerer.sources, query, strategy, session)
             .await?;
-        for step in &result.trace.steps {
+        for step in &result.report.steps {
             let what = format!("{}: {}", step.what, step.why);
             let thinking = step.thinking.join("\n");
             self.push_step(AnswerStep {
@@ -333,7 +333,7 @@ impl AnswerBuilder<'_, '_> {
                 thinking,
             });
         }
-        for note in &result.trace.notes {
+        for note in &result.report.notes {
             match SessionError::CODES.contains(&note.code.as_str()) {
                 // A step that the model could not do was done by search; a later answer may be better.
                 true if SessionError::LIMITS.contains(&note.code.as_str()) => {

@@ -83,6 +83,7 @@ pub use read_request::{ReadRequest, RequestedPages};
 pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
+pub use stemma_answers::tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 pub use stemma_extract::{ImageRequest, PageRegion};
 pub use stemma_outline::structure::{
     HeadingDecision, HeadingFeatures, HeadingReport, StructureSettings,
@@ -91,7 +92,6 @@ pub use stemma_retrieval::index::local_index::IndexSettings;
 pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tables::{DocumentTables, TableContent, TableInfo};
 pub use tree::{TreeRequest, TreeResponse, TreeRow};
-pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 pub use vision::{DescribedPage, Vision};
 
 /// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.

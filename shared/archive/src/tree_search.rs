@@ -1,94 +1,13 @@
 //! Search with a model: which steps led to the hits, and what they cost.
 
-use serde::Serialize;
-use stemma_answers::tree_search::result::{
-    Analysis, AppliedKnowledge, SectionRelation, TraceSection,
-};
 use stemma_answers::tree_search::{
-    Note, QuestionBudget, SessionUsage, TreeSearchSources, TreeSearchStrategy, TreeSearchTrace,
+    Note, QuestionBudget, TreeSearchReport, TreeSearchSources, TreeSearchStrategy,
 };
-use stemma_catalog::locator::section_locator;
-use stemma_document::DocId;
 use stemma_retrieval::index::entry::doc_key;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_retrieval::{Query, SearchResults};
-use stemma_store::PortResult;
-use utoipa::ToSchema;
 
-use crate::documents::rounded_share;
 use crate::{ApiError, Archive, SearchRequest};
-
-/// How a model chose the sections of a search, or why none was asked.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct TreeSearchReport {
-    /// The requested strategy.
-    pub strategy: &'static str,
-    /// `null` if no model was asked.
-    pub model: Option<String>,
-    /// Confidence that the sections answer the query, 0–1.
-    pub confidence: f64,
-    /// Where the search did less than was requested, or something else. Meant for the reader.
-    #[schema(value_type = Vec<Object>)]
-    pub notes: Vec<Note>,
-    /// Calls, tokens and cost.
-    #[schema(value_type = Object)]
-    #[serde(rename = "spent")]
-    pub usage: SessionUsage,
-    /// The analysis of the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub analysis: Option<Analysis>,
-    /// Expert knowledge that was used.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub knowledge: Vec<AppliedKnowledge>,
-    /// How the hits relate, by rank.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub relations: Vec<SectionRelation>,
-    /// All steps, in order; only with `explain`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<TreeSearchStep>,
-    /// Every scored section; only with `explain`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "looked_at")]
-    pub visited: Vec<VisitedSection>,
-    /// Number of section ids in replies that no listed section has.
-    pub unknown_ids: u32,
-}
-
-/// A step of a search with a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct TreeSearchStep {
-    /// Locator of the document; `null` for a step over several.
-    pub document: Option<String>,
-    /// `analysis`, `routing`, a strategy, `references`.
-    pub what: &'static str,
-    /// Why.
-    pub why: String,
-    /// The model's own words, call by call.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub thinking: Vec<String>,
-}
-
-/// A section that was scored.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct VisitedSection {
-    /// Locator of the section.
-    pub locator: String,
-    /// Titles from the root to the section.
-    pub path: Vec<String>,
-    /// The model's score, 0–1.
-    pub score: f64,
-    /// The score of the search without a model, 0–1.
-    pub lexical: f64,
-    /// The model's reason.
-    pub reason: String,
-    /// How often it was scored.
-    pub visits: u32,
-    /// Whether it is among the hits.
-    pub chosen: bool,
-}
 
 impl Archive {
     // Sections by a strategy that asks a model. Without a model, `auto-with-model` searches the index and says so.
@@ -107,11 +26,11 @@ impl Archive {
                 "model.none",
                 "no model is configured: the sections are those of a search without one",
             );
-            let trace = TreeSearchTrace {
+            let report = TreeSearchReport {
                 notes: vec![note],
-                ..TreeSearchTrace::default()
+                ..TreeSearchReport::default()
             };
-            return Ok((results, self.tree_search_report(&trace, request.explain)?));
+            return Ok((results, report));
         };
         let client = searcher.client();
         let usual = searcher.settings().budget;
@@ -138,59 +57,11 @@ impl Archive {
             keys: documents.collect(),
             is_limit_reached: false,
         };
-        let report = self.tree_search_report(&found.trace, request.explain)?;
-        Ok((found.results, report))
-    }
-
-    // The trace with locators; steps and sections only with `explain`.
-    fn tree_search_report(
-        &self,
-        trace: &TreeSearchTrace,
-        explain: bool,
-    ) -> PortResult<TreeSearchReport> {
-        let steps = trace.steps.iter().filter(|_| explain).map(|step| {
-            Ok(TreeSearchStep {
-                document: step.doc.map(|doc| self.label(doc)).transpose()?,
-                what: step.what,
-                why: step.why.clone(),
-                thinking: step.thinking.clone(),
-            })
-        });
-        let visited = trace
-            .visited
-            .iter()
-            .filter(|_| explain)
-            .map(|section| self.visited_section(section));
-        Ok(TreeSearchReport {
-            strategy: trace.strategy.as_str(),
-            model: trace.model.clone(),
-            confidence: rounded_share(trace.confidence),
-            notes: trace.notes.clone(),
-            usage: trace.usage,
-            analysis: trace.analysis.clone(),
-            knowledge: trace.knowledge.clone(),
-            relations: trace.relations.clone(),
-            steps: steps.collect::<PortResult<_>>()?,
-            visited: visited.collect::<PortResult<_>>()?,
-            unknown_ids: trace.unknown_ids,
-        })
-    }
-
-    fn visited_section(&self, visited: &TraceSection) -> PortResult<VisitedSection> {
-        Ok(VisitedSection {
-            locator: section_locator(&self.label(visited.doc)?, visited.section),
-            path: visited.path.clone(),
-            score: rounded_share(visited.score),
-            lexical: rounded_share(visited.lexical),
-            reason: visited.reason.clone(),
-            visits: visited.visits,
-            chosen: visited.chosen,
-        })
-    }
-
-    fn label(&self, doc: DocId) -> PortResult<String> {
-        let listed = self.catalog().get(doc)?;
-        Ok(listed.map_or_else(|| doc.to_string(), |listed| listed.label.clone()))
+        if !request.explain {
+            found.report.steps.clear();
+            found.report.visited.clear();
+        }
+        Ok((found.results, found.report))
     }
 }
 

@@ -145,11 +145,10 @@ pub struct FigureQuery {
 }
 
 impl FigureQuery {
-    /// `None` if no word can name a figure. `issuer` are the normalized words that name the issuer.
-    pub fn parse(text: &str, period: &QueryPeriod, issuer: &[String]) -> Option<Self> {
-        let all = tokenize(text);
+    /// `None` if no word can name a figure. `all` are the normalized words of a query, and `issuer` those that name the issuer.
+    pub fn new(all: &[String], period: &QueryPeriod, issuer: &[String]) -> Option<Self> {
         let mut words: Vec<(String, bool)> = Vec::new();
-        for word in &all {
+        for word in all {
             let is_name = is_telling(word)
                 && !issuer.contains(word)
                 && !is_period_word(word)
@@ -162,7 +161,7 @@ impl FigureQuery {
         let is_named = words.iter().any(|(_, has_to_match)| *has_to_match);
         is_named.then(|| Self {
             words,
-            periods: period_terms(period, &all),
+            periods: period_terms(period, all),
         })
     }
 }
@@ -220,7 +219,7 @@ mod tests {
 
     fn parse(text: &str) -> FigureQuery {
         let (period, _) = QueryPeriod::parse(text);
-        FigureQuery::parse(text, &period, &["acm".into()]).unwrap_or_default()
+        FigureQuery::new(&tokenize(text), &period, &["acm".into()]).unwrap_or_default()
     }
 
     #[test]

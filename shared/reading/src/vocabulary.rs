@@ -202,6 +202,10 @@ word_lists! {
         QUESTION_WORDS: WordList,
         COMPARISON_WORDS: WordList,
         ITEM_NAMES: WordMap,
+        NUMBER_SIGNS: WordList,
+        QUESTION_STARTS: WordList,
+        CONDITIONAL_ANSWERS: WordList,
+        ANSWER_STARTS: WordList,
     }
     "references.txt" {
         NUMBERED_PARTS: WordList,
@@ -244,6 +248,7 @@ word_lists! {
         LOOK_ALIKES: WordList,
         STATEMENT_KEYS: WordList,
         REPORT_OWNERS: WordList,
+        STATEMENT_NAMES: WordMap,
     }
     "tables.txt" {
         STATED_SCALES: WordList,

@@ -2,7 +2,8 @@
 
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::{
-    FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS, INSTRUCTIONS, SOURCE_CLAUSES,
+    ANSWER_STARTS, CONDITIONAL_ANSWERS, FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS,
+    INSTRUCTIONS, QUESTION_STARTS, SOURCE_CLAUSES,
 };
 
 // Where an instruction may begin: also after the full stop of `Inc.`, since what is no instruction is joined again.
@@ -35,10 +36,8 @@ pub fn strip_instructions(text: &str) -> String {
     for sentence in parts(text) {
         let lower = sentence.to_lowercase();
         let is_form = is_about_form(&lower);
-        let conditional = lower.starts_with("if ")
-            && ["state", "explain", "answer", "mention"]
-                .iter()
-                .any(|word| lower.contains(word));
+        let conditional =
+            lower.starts_with("if ") && CONDITIONAL_ANSWERS.iter().any(|word| lower.contains(word));
         let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
         {
             // "Basing your judgments off of the balance sheet, what is …": only the clause is an instruction.
@@ -67,11 +66,7 @@ pub fn strip_instructions(text: &str) -> String {
 
 fn has_question_word(text: &str) -> bool {
     let lower = text.to_lowercase();
-    let starts = [
-        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have",
-        "when", "where", "why",
-    ];
-    starts.iter().any(|start| lower.starts_with(start))
+    QUESTION_STARTS.iter().any(|start| lower.starts_with(start))
 }
 
 // Removes `based on …` up to the next comma or the end, unless fewer than two content words would remain.
@@ -103,14 +98,9 @@ fn is_about_form(sentence: &str) -> bool {
         .unwrap_or("");
     let asks =
         FORM_VERBS.contains(first) && FORM_OBJECTS.iter().any(|object| sentence.contains(object));
-    asks || [
-        "the answer should",
-        "the answer shall",
-        "the answer must",
-        "your answer",
-    ]
-    .iter()
-    .any(|start| sentence.starts_with(start))
+    asks || ANSWER_STARTS
+        .iter()
+        .any(|start| sentence.starts_with(start))
 }
 
 // Removes "in USD millions", "into float format" and "to two decimal places".

@@ -1,12 +1,15 @@
-//! Parses a query: weighted terms, synonyms, likely statements, and the years, quarter, form and Item it names.
+//! Parses a query, once for all stages of a search: weighted terms, synonyms, likely statements, and the years, quarter, form and
+//! Item it names.
 
 use std::collections::BTreeMap;
 
 use stemma_reading::dates::QueryPeriod;
 use stemma_reading::figures::FigureQuery;
+use stemma_reading::page_features::year;
+use stemma_reading::question_words::is_question_word;
 use stemma_reading::statement_pages::StatementKind;
 use stemma_reading::tokenizer::{content_words, is_stop_word, tokenize};
-use stemma_reading::vocabulary::QUERIED_FORMS;
+use stemma_reading::vocabulary::{NUMBER_SIGNS, QUERIED_FORMS, STATEMENT_NAMES};
 
 use crate::instructions::strip_instructions;
 use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
@@ -26,6 +29,13 @@ const BESIDE_WEIGHT: f32 = 0.3;
 /// A parsed query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ParsedQuery {
+    /// Its text, with dates in one writing.
+    pub text: String,
+    /// Its normalized words that name an issuer.
+    pub issuer_words: Vec<String>,
+    // All content words of the text, and what the lexicon says about them.
+    content: Vec<String>,
+    entries: Vec<TriggeredEntry<'static>>,
     /// Normalized words and their weights (0–1), in the order of the query.
     pub words: Vec<(String, f32)>,
     /// Neighbors among the words: their indices, and how far apart the second one may stand in a text.
@@ -60,64 +70,91 @@ pub struct PhraseGroup {
 }
 
 impl ParsedQuery {
-    /// Parses a query. `issuer` are its normalized words that name the issuer: they select documents rather than pages, so
-    /// they get a low weight.
-    pub fn parse(text: &str, issuer: &[String]) -> Self {
-        let (period, unified) = QueryPeriod::parse(text);
-        let normalized = unified.replace('’', "'");
-        let cleaned = strip_instructions(&normalized);
+    /// Parses a query whose issuers are not known.
+    pub fn parse(text: &str) -> Self {
+        let (period, text) = QueryPeriod::parse(text);
+        Self::new(text, period, Vec::new())
+    }
+
+    /// Parses the text of a query, as [`QueryPeriod::parse`] returns it. `issuer_words` are its normalized words that name the
+    /// issuer: they select documents rather than pages, so they get a low weight.
+    pub fn new(text: String, period: QueryPeriod, issuer_words: Vec<String>) -> Self {
+        let normalized = text.replace('’', "'");
+        let lower = normalized.to_lowercase();
+        let words = tokenize(&strip_instructions(&normalized));
         // A name may stand between the words of a phrase, and no name is one: "buying back Acme stock".
-        let mut content = content_words(&cleaned);
-        content.retain(|word| !issuer.contains(word));
-        let triggered = Lexicon::get().triggered_entries(&content);
-        let mut parsed = Self {
-            words: weighted_words(&cleaned, issuer),
-            period,
+        let subject: Vec<String> = words
+            .iter()
+            .filter(|word| !is_stop_word(word) && !issuer_words.contains(word))
+            .cloned()
+            .collect();
+        let triggered = Lexicon::get().triggered_entries(&subject);
+        let weighted = weighted_words(&words, &issuer_words);
+        let form = parse_form(&lower);
+        let statements = statements(&triggered, &lower);
+        let wants_number = wants_number(&normalized) || !statements.is_empty();
+        let names_figure = wants_number || !period.years.is_empty();
+        let figure = names_figure.then(|| FigureQuery::new(&words, &period, &issuer_words));
+        let content = content_words(&text);
+        Self {
+            entries: Lexicon::get().triggered_entries(&content),
+            content,
+            pairs: neighbors(&words, &weighted),
+            words: weighted,
             references: QueryReferences::parse(&normalized),
-            ..Self::default()
-        };
-        parsed.pairs = neighbors(&cleaned, &parsed.words);
-        parsed.phrase_groups = triggered.iter().map(phrase_group).collect();
-        parsed.statements = statements(&triggered, &normalized);
-        parsed.form = parse_form(&normalized);
-        parsed.wants_amendments = parsed
-            .form
-            .as_ref()
-            .is_some_and(|form| form.ends_with("/a"))
-            || normalized.to_lowercase().contains("amend");
-        parsed.item = parse_item(&normalized);
-        parsed.wants_number = wants_number(&normalized) || !parsed.statements.is_empty();
-        if parsed.wants_number || !parsed.period.years.is_empty() {
-            parsed.figure = FigureQuery::parse(&cleaned, &parsed.period, issuer);
+            phrase_groups: triggered.iter().map(phrase_group).collect(),
+            statements,
+            period,
+            wants_amendments: form.as_ref().is_some_and(|form| form.ends_with("/a"))
+                || lower.contains("amend"),
+            form,
+            item: parse_item(&normalized),
+            wants_number,
+            figure: figure.flatten(),
+            text,
+            issuer_words,
         }
-        parsed
+    }
+
+    /// The words that say what it asks about. Others select documents, or any question has them.
+    pub fn subject_words(&self) -> impl Iterator<Item = &str> {
+        self.words
+            .iter()
+            .filter(|(_, weight)| *weight >= 1.0)
+            .map(|(word, _)| word)
+            .filter(|word| !is_stop_word(word) && !is_question_word(word))
+            .filter(|word| !self.issuer_words.contains(word))
+            .map(String::as_str)
+    }
+
+    /// The entries of the lexicon that a word of the text triggers, alone or with others.
+    pub fn entries_with(&self, word: &str) -> impl Iterator<Item = &TriggeredEntry<'static>> {
+        self.entries.iter().filter(move |entry| {
+            let trigger = &self.content[entry.from.clone()];
+            trigger.iter().any(|content| content == word)
+        })
     }
 }
 
 // Distinct words with their weights. A query of nothing but words that select documents keeps their full weight.
-fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
+fn weighted_words(all: &[String], issuer: &[String]) -> Vec<(String, f32)> {
     let mut weighted: Vec<(String, f32)> = Vec::new();
-    let all = tokenize(text);
     let any = all.iter().any(|word| !is_stop_word(word));
     for word in all {
-        if any && is_stop_word(&word)
-            || weighted.iter().any(|(existing, _)| *existing == word)
+        if any && is_stop_word(word)
+            || weighted.iter().any(|(existing, _)| existing == word)
             || weighted.len() == MAX_WORDS
         {
             continue;
         }
-        let year = word.len() == 4
-            && word
-                .parse::<u16>()
-                .is_ok_and(|year| (1980..2050).contains(&year));
-        let quarter = matches!(word.as_str(), "q1" | "q2" | "q3" | "q4");
-        let selects_documents = year || quarter || issuer.contains(&word);
+        let is_quarter = matches!(word.as_str(), "q1" | "q2" | "q3" | "q4");
+        let selects_documents = year(word).is_some() || is_quarter || issuer.contains(word);
         let weight = if selects_documents {
             DOCUMENT_WORD_WEIGHT
         } else {
             1.0
         };
-        weighted.push((word, weight));
+        weighted.push((word.clone(), weight));
     }
     if weighted.iter().all(|(_, weight)| *weight < 1.0) {
         weighted.iter_mut().for_each(|(_, weight)| *weight = 1.0);
@@ -126,10 +163,10 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
 }
 
 // Distinct pairs of words with at most two stop words between them. In a text they may stand one word further apart.
-fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
+fn neighbors(all: &[String], words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
     let mut pairs: Vec<(usize, usize, u32)> = Vec::new();
     let mut previous: Option<(usize, usize)> = None;
-    for (position, token) in tokenize(text).iter().enumerate() {
+    for (position, token) in all.iter().enumerate() {
         let Some(at) = words.iter().position(|(word, _)| word == token) else {
             continue;
         };
@@ -159,30 +196,14 @@ fn phrase_group(triggered: &TriggeredEntry<'_>) -> PhraseGroup {
     }
 }
 
-// Statements by the names a query may use.
-const NAMES: [(&str, StatementKind); 14] = [
-    ("balance sheet", StatementKind::Balance),
-    ("statement of financial position", StatementKind::Balance),
-    ("statement of financial condition", StatementKind::Balance),
-    ("income statement", StatementKind::Income),
-    ("statement of income", StatementKind::Income),
-    ("statement of operations", StatementKind::Income),
-    ("statement of earnings", StatementKind::Income),
-    ("p&l", StatementKind::Income),
-    ("cash flow statement", StatementKind::CashFlow),
-    ("statement of cash flow", StatementKind::CashFlow),
-    ("statements of cash flow", StatementKind::CashFlow),
-    ("statement of changes in equity", StatementKind::Equity),
-    ("statement of stockholders' equity", StatementKind::Equity),
-    ("statement of shareholders' equity", StatementKind::Equity),
-];
-
-fn statements(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<StatementKind, f32> {
+fn statements(triggered: &[TriggeredEntry<'_>], lower: &str) -> BTreeMap<StatementKind, f32> {
     let suggested = triggered.iter().filter_map(|one| one.entry.statement);
     let mut statements: BTreeMap<StatementKind, f32> = suggested.map(|one| (one, 1.0)).collect();
-    let lower = text.to_lowercase();
-    let named = NAMES.iter().filter(|(name, _)| lower.contains(name));
-    let named: Vec<StatementKind> = named.map(|(_, kind)| *kind).collect();
+    let named: Vec<StatementKind> = STATEMENT_NAMES
+        .iter()
+        .filter(|(name, _)| lower.contains(name))
+        .filter_map(|(_, code)| StatementKind::from_code(code))
+        .collect();
     if !named.is_empty() {
         statements
             .values_mut()
@@ -192,11 +213,10 @@ fn statements(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<Statemen
     statements
 }
 
-fn parse_form(text: &str) -> Option<String> {
-    let lower = format!(" {} ", text.to_lowercase());
+fn parse_form(lower: &str) -> Option<String> {
     QUERIED_FORMS
         .iter()
-        .find(|(name, _)| contains_whole_word(&lower, name))
+        .find(|(name, _)| contains_whole_word(lower, name))
         .map(|(_, form)| (*form).to_owned())
 }
 
@@ -222,23 +242,8 @@ fn parse_item(text: &str) -> Option<(ItemRef, String)> {
 }
 
 fn wants_number(text: &str) -> bool {
-    let signs = [
-        "how much",
-        "how many",
-        "what is the",
-        "what was",
-        "ratio",
-        "percent",
-        "percentage",
-        "amount",
-        "margin",
-        "growth",
-        "rate",
-        "highest",
-        "lowest",
-    ];
     let words = tokenize(text);
-    signs.iter().any(|sign| {
+    NUMBER_SIGNS.iter().any(|sign| {
         let sign = tokenize(sign);
         words.windows(sign.len()).any(|window| window == sign)
     })
@@ -275,7 +280,12 @@ mod tests {
     }
 
     fn read(text: &str) -> ParsedQuery {
-        ParsedQuery::parse(text, &[])
+        ParsedQuery::parse(text)
+    }
+
+    fn read_of(text: &str, issuer_word: &str) -> ParsedQuery {
+        let (period, text) = QueryPeriod::parse(text);
+        ParsedQuery::new(text, period, vec![issuer_word.into()])
     }
 
     fn weight_of(question: &ParsedQuery, word: &str) -> f32 {
@@ -329,7 +339,7 @@ mod tests {
 
     #[test]
     fn words_that_select_documents_weigh_little_unless_alone() {
-        let question = ParsedQuery::parse("ACME's margin in 2022?", &["acm".into()]);
+        let question = read_of("ACME's margin in 2022?", "acm");
         assert!(weight_of(&question, "margin") > weight_of(&question, "acm"));
         assert!(weight_of(&question, "margin") > weight_of(&question, "2022"));
         assert!(read("2022").words.iter().all(|(_, weight)| *weight == 1.0));
@@ -338,11 +348,9 @@ mod tests {
 
     #[test]
     fn a_name_may_stand_within_a_phrase() {
-        let phrases = |issuer: &[String]| {
-            let question = "How much went into buying back Acme stock?";
-            ParsedQuery::parse(question, issuer).phrase_groups.len()
-        };
-        assert!(phrases(&["acm".into()]) > phrases(&[]));
+        let question = "How much went into buying back Acme stock?";
+        let of_issuer = read_of(question, "acm").phrase_groups;
+        assert!(of_issuer.len() > read(question).phrase_groups.len());
     }
 
     #[test]
@@ -360,7 +368,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_question_panics(text in ".{0,200}") {
-            ParsedQuery::parse(&text, &[]);
+            read(&text);
         }
     }
 }

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn phrases_that_mean_the_same_count_once() {
-        let terms = QueryTerms::new(&ParsedQuery::parse("What was capex in 2022?", &[]));
+        let terms = QueryTerms::new(&ParsedQuery::parse("What was capex in 2022?"));
         let row = terms.matches("Purchases of property, plant and equipment (PP&E) (1,749)");
         assert!(row.has_figure && !row.groups.is_empty(), "{row:?}");
         let other = terms.matches("Proceeds from sale of businesses 13");

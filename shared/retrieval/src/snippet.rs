@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn terms(query: &str) -> QueryTerms {
-        QueryTerms::new(&ParsedQuery::parse(query, &[]))
+        QueryTerms::new(&ParsedQuery::parse(query))
     }
 
     fn marked(snippet: &Snippet) -> Vec<&str> {

@@ -121,14 +121,6 @@ pub(crate) fn obey(question: &PromptRequest, shown: &[&str], good: &Value) -> Op
             let best = json!({ "id": number.to_string(), "document": number, "score": 1.0, "reason": words });
             prepend(&mut answer, name, vec![best]);
         }
-        RequestStage::RouteFilter => {
-            prepend(
-                &mut answer,
-                "conditions",
-                vec![json!({ "facet": words, "value": words })],
-            );
-        }
-        RequestStage::ChooseRules => prepend(&mut answer, "rules", vec![number.into()]),
         RequestStage::Analyze => answer["topic"] = words.into(),
         RequestStage::Judge => {
             (answer["judged_verdict"], answer["judged_why"]) = ("right".into(), words.into());

@@ -44,8 +44,6 @@ pub enum RequestStage {
     Describe,
     Analyze,
     RouteDocuments,
-    RouteFilter,
-    ChooseRules,
     Select,
     Value,
     Descend,
@@ -61,7 +59,7 @@ pub enum RequestStage {
 
 impl RequestStage {
     // A stage is recognized by all properties of its row.
-    const PROPERTIES: [(&'static [&'static str], Self); 19] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 17] = [
         (&["lines"], Self::Transcribe),
         (&["figures"], Self::DescribePage),
         (&["sections"], Self::ReadWindow),
@@ -70,8 +68,6 @@ impl RequestStage {
         (&["description", "issuer", "form"], Self::Describe),
         (&["topic", "aspects"], Self::Analyze),
         (&["documents"], Self::RouteDocuments),
-        (&["conditions"], Self::RouteFilter),
-        (&["rules"], Self::ChooseRules),
         (&["thinking", "nodes"], Self::Select),
         (&["thinking", "values"], Self::Value),
         (&["thinking", "branches"], Self::Descend),
@@ -100,8 +96,6 @@ impl RequestStage {
             Self::Describe => "describe",
             Self::Analyze => "analyze",
             Self::RouteDocuments => "route_documents",
-            Self::RouteFilter => "route_filter",
-            Self::ChooseRules => "choose_rules",
             Self::Select => "select",
             Self::Value => "value",
             Self::Descend => "descend",

@@ -41,10 +41,6 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
         }
         RequestStage::Describe => all(&mut lie, |value| *value = "Another".into()),
         RequestStage::Analyze => lie["topic"] = "another".into(),
-        RequestStage::RouteFilter => {
-            lie["conditions"] = json!([{ "facet": "company", "value": "another" }]);
-        }
-        RequestStage::ChooseRules => lie["rules"] = json!([999]),
         RequestStage::RouteDocuments
         | RequestStage::Select
         | RequestStage::Value

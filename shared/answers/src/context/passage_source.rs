@@ -342,7 +342,7 @@ mod tests {
     use stemma_retrieval::parsed_query::ParsedQuery;
 
     fn terms(question: &str) -> QueryTerms {
-        QueryTerms::new(&ParsedQuery::parse(question, &[]))
+        QueryTerms::new(&ParsedQuery::parse(question))
     }
 
     fn page<'q>(text: &str, terms: &'q QueryTerms) -> PassageSource<'q> {

@@ -1,27 +1,18 @@
 //! Question analysis: one LLM call before any tree is walked.
 
-use serde::Deserialize;
 use serde_json::json;
 use stemma_llm::request::OutputSchema;
 
-use super::llm_session::{LlmSession, Prompt, SessionError};
+use super::llm_session::LlmSession;
+use super::prompt::Prompt;
 use super::result::Analysis;
 use super::search_tree::{one_line, truncate};
+use super::session_error::SessionError;
 
 const MAX_ASPECTS: usize = 4;
 const MAX_CHARS: usize = 200;
 const MAX_LISTED: usize = 8;
 const KINDS: [&str; 5] = ["number", "explanation", "list", "comparison", "fact"];
-
-#[derive(Debug, Deserialize)]
-struct AnalysisReply {
-    topic: String,
-    aspects: Vec<String>,
-    kind: String,
-    key_terms: Vec<String>,
-    years: Vec<i64>,
-    locations: Vec<String>,
-}
 
 /// Analyzes a question.
 ///
@@ -51,10 +42,9 @@ pub(super) async fn analyze(
     )
     .with_block("Question", question);
     session
-        .complete(
-            &prompt.with_max_output_tokens(600),
-            |reply: AnalysisReply| Ok(truncate_analysis(&reply)),
-        )
+        .complete(&prompt.with_max_output_tokens(600), |reply: Analysis| {
+            Ok(truncate_analysis(reply))
+        })
         .await
 }
 
@@ -72,23 +62,18 @@ fn truncate_lines(texts: &[String], most: usize) -> Vec<String> {
 }
 
 // Truncates a reply to the parts that are used.
-fn truncate_analysis(reply: &AnalysisReply) -> Analysis {
-    let years = reply
-        .years
-        .iter()
-        .filter_map(|year| u16::try_from(*year).ok())
-        .filter(|year| (1980..2050).contains(year));
+fn truncate_analysis(mut reply: Analysis) -> Analysis {
+    reply.years.retain(|year| (1980..2050).contains(year));
+    reply.years.truncate(MAX_LISTED);
+    if !KINDS.contains(&reply.kind.as_str()) {
+        reply.kind = "fact".into();
+    }
     Analysis {
         topic: truncate_line(&reply.topic),
         aspects: truncate_lines(&reply.aspects, MAX_ASPECTS),
-        kind: KINDS
-            .into_iter()
-            .find(|kind| *kind == reply.kind)
-            .unwrap_or("fact")
-            .to_owned(),
         key_terms: truncate_lines(&reply.key_terms, MAX_LISTED),
-        years: years.take(MAX_LISTED).collect(),
         locations: truncate_lines(&reply.locations, MAX_LISTED),
+        ..reply
     }
 }
 

@@ -49,82 +49,50 @@ pub struct SessionUsage {
 #[derive(Debug)]
 pub(super) struct SessionBudget {
     budget: QuestionBudget,
-    state: Mutex<AccountState>,
+    spending: Mutex<Spending>,
     settlement: Notify,
 }
 
 #[derive(Debug)]
-struct AccountState {
-    calls: u32,
-    settled_sum: AmountSum,
-    // Maximum amounts of calls in flight, and their number.
-    reserved: AmountSum,
-    calls_in_flight: u32,
+struct Spending {
+    settled: SpendAmount,
+    // The most that each call in flight may cost.
+    in_flight: Vec<SpendAmount>,
     usage: SessionUsage,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct AmountSum {
-    tokens: u64,
-    nanodollars: u64,
-}
-
-impl AmountSum {
-    fn with_amount(self, more: SpendAmount) -> Self {
-        let nanodollars = self
-            .nanodollars
-            .saturating_add(more.nanodollars.unwrap_or(0));
-        Self {
-            tokens: self.tokens.saturating_add(more.tokens),
-            nanodollars,
-        }
-    }
-
-    fn combined(self, other: Self) -> Self {
-        self.with_amount(SpendAmount {
-            tokens: other.tokens,
-            nanodollars: Some(other.nanodollars),
-        })
-    }
-
-    fn without_amount(self, most: SpendAmount) -> Self {
-        let nanodollars = self
-            .nanodollars
-            .saturating_sub(most.nanodollars.unwrap_or(0));
-        Self {
-            tokens: self.tokens.saturating_sub(most.tokens),
-            nanodollars,
-        }
+impl Spending {
+    fn settled_and_reserved(&self) -> SpendAmount {
+        self.in_flight
+            .iter()
+            .fold(self.settled, |sum, call| sum.plus(*call))
     }
 }
 
 impl QuestionBudget {
     // The limit that `sum` exceeds.
-    fn exceeded_by(&self, sum: AmountSum) -> Option<String> {
+    fn exceeded_by(&self, sum: SpendAmount) -> Option<String> {
         if sum.tokens > self.tokens {
             return Some(format!("{} tokens", self.tokens));
         }
-        let most = self.nanodollars.filter(|most| sum.nanodollars > *most)?;
-        Some(format!("${}", most as f64 / 1e9))
+        let (limit, nanodollars) = self.nanodollars.zip(sum.nanodollars)?;
+        (nanodollars > limit).then(|| format!("${}", limit as f64 / 1e9))
     }
 }
 
 impl SessionBudget {
     pub(super) fn new(budget: QuestionBudget) -> Self {
-        let usage = SessionUsage {
-            nanodollars: Some(0),
-            ..SessionUsage::default()
+        let spending = Spending {
+            settled: with_known_cost(0, 0),
+            in_flight: Vec::new(),
+            usage: SessionUsage {
+                nanodollars: Some(0),
+                ..SessionUsage::default()
+            },
         };
-        let state = Mutex::new(AccountState {
-            calls: 0,
-            settled_sum: AmountSum::default(),
-            reserved: AmountSum::default(),
-            calls_in_flight: 0,
-            usage,
-        });
         Self {
             budget,
-            state,
+            spending: Mutex::new(spending),
             settlement: Notify::new(),
         }
     }
@@ -134,7 +102,7 @@ impl SessionBudget {
     }
 
     pub(super) fn usage(&self) -> SessionUsage {
-        self.state.lock().usage
+        self.spending.lock().usage
     }
 
     // Reserves a call of at most `most`. When it would fit but for calls in flight, wait for them: whether a call is refused
@@ -143,8 +111,8 @@ impl SessionBudget {
         loop {
             let settlement = self.settlement.notified();
             {
-                let mut state = self.state.lock();
-                if state.calls >= self.budget.calls {
+                let mut spending = self.spending.lock();
+                if spending.usage.calls >= self.budget.calls {
                     return Err(budget_exhausted(&format!("{} calls", self.budget.calls)));
                 }
                 if self.budget.nanodollars.is_some() && most.nanodollars.is_none() {
@@ -152,18 +120,13 @@ impl SessionBudget {
                         "money, of a model whose price is not known,",
                     ));
                 }
-                if let Some(what) = self.budget.exceeded_by(state.settled_sum.with_amount(most)) {
+                if let Some(what) = self.budget.exceeded_by(spending.settled.plus(most)) {
                     return Err(budget_exhausted(&what));
                 }
-                let fits = self
-                    .budget
-                    .exceeded_by(state.settled_sum.combined(state.reserved).with_amount(most))
-                    .is_none();
-                if state.calls_in_flight == 0 || fits {
-                    state.calls += 1;
-                    state.usage.calls += 1;
-                    state.reserved = state.reserved.with_amount(most);
-                    state.calls_in_flight += 1;
+                let sum = spending.settled_and_reserved().plus(most);
+                if spending.in_flight.is_empty() || self.budget.exceeded_by(sum).is_none() {
+                    spending.usage.calls += 1;
+                    spending.in_flight.push(most);
                     return Ok(());
                 }
             }
@@ -172,11 +135,13 @@ impl SessionBudget {
     }
 
     pub(super) fn settle(&self, most: SpendAmount, used: SpendAmount) {
-        let mut state = self.state.lock();
-        state.reserved = state.reserved.without_amount(most);
-        state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
-        state.settled_sum = state.settled_sum.with_amount(used);
-        drop(state);
+        let mut spending = self.spending.lock();
+        if let Some(at) = spending.in_flight.iter().position(|call| *call == most) {
+            spending.in_flight.swap_remove(at);
+        }
+        let used = with_known_cost(used.tokens, used.nanodollars.unwrap_or(0));
+        spending.settled = spending.settled.plus(used);
+        drop(spending);
         self.settlement.notify_waiters();
     }
 
@@ -186,7 +151,7 @@ impl SessionBudget {
     }
 
     pub(super) fn record_reply(&self, usage: TokenUsage, cost: SpendAmount) {
-        let totals = &mut self.state.lock().usage;
+        let totals = &mut self.spending.lock().usage;
         totals.prompt_tokens += u64::from(usage.prompt_tokens);
         totals.output_tokens += u64::from(usage.output_tokens);
         totals.nanodollars = totals
@@ -197,13 +162,10 @@ impl SessionBudget {
 
     // Calls made for the question elsewhere also count against the budget.
     pub(super) fn charge(&self, call_usage: CallUsage) {
-        let mut state = self.state.lock();
-        state.calls += call_usage.calls;
-        state.settled_sum = state.settled_sum.with_amount(SpendAmount {
-            tokens: call_usage.prompt_tokens,
-            nanodollars: Some(call_usage.nanodollars),
-        });
-        let usage = &mut state.usage;
+        let mut spending = self.spending.lock();
+        let used = with_known_cost(call_usage.prompt_tokens, call_usage.nanodollars);
+        spending.settled = spending.settled.plus(used);
+        let usage = &mut spending.usage;
         usage.calls += call_usage.calls;
         usage.prompt_tokens += call_usage.prompt_tokens;
         let known_cost = usage.nanodollars.filter(|_| call_usage.unpriced_calls == 0);
@@ -211,19 +173,22 @@ impl SessionBudget {
     }
 
     pub(super) fn record_cached_reply(&self) {
-        self.state.lock().usage.cached_replies += 1;
+        self.spending.lock().usage.cached_replies += 1;
     }
 
     pub(super) fn can_afford(&self, tokens: u64) -> bool {
-        let state = self.state.lock();
-        let more = state
-            .settled_sum
-            .combined(state.reserved)
-            .with_amount(SpendAmount {
-                tokens,
-                nanodollars: None,
-            });
-        state.calls < self.budget.calls && self.budget.exceeded_by(more).is_none()
+        let spending = self.spending.lock();
+        let sum = spending
+            .settled_and_reserved()
+            .plus(with_known_cost(tokens, 0));
+        spending.usage.calls < self.budget.calls && self.budget.exceeded_by(sum).is_none()
+    }
+}
+
+fn with_known_cost(tokens: u64, nanodollars: u64) -> SpendAmount {
+    SpendAmount {
+        nanodollars: Some(nanodollars),
+        tokens,
     }
 }
 

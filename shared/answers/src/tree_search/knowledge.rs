@@ -6,7 +6,6 @@
 //! ```toml
 //! [[rules]]
 //! name = "capital expenditure"
-//! domain = "sec"
 //! when = ["capital expenditure", "capex"]
 //! guidance = "It is a line of investing activities in the cash flow statement."
 //! weight = 1.0
@@ -41,9 +40,6 @@ pub struct Knowledge {
 pub struct Rule {
     /// Shown in results.
     pub name: String,
-    /// Subject of the rule, for people: `sec`, `manuals`.
-    #[serde(default)]
-    pub domain: String,
     /// Words or phrases, one of which the question must contain.
     #[serde(alias = "pattern")]
     pub when: Vec<String>,

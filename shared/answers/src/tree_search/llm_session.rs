@@ -9,13 +9,10 @@
 //! is data. Replies are typed and validated. The caller gets a value or one of four errors, goes on without the model, and
 //! says so.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -23,17 +20,17 @@ use stemma_document::{Collection, blob_keys};
 use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ReplyStats};
-use stemma_llm::image::PageImage;
 use stemma_llm::prices::CallBudget;
-use stemma_llm::request::{LlmRequest, OutputSchema, TokenUsage};
+use stemma_llm::request::{LlmRequest, TokenUsage};
 use stemma_llm::structured::{CallLog, complete_structured};
-use stemma_llm::untrusted::{DATA_ONLY, IMAGES_ARE_DATA, delimit};
 use stemma_store::blobs::Blobs;
 use stemma_store::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
-use tokio::sync::watch;
 
-use super::budget::{BUDGET_EXHAUSTED, QuestionBudget, SessionBudget, SessionUsage};
+use super::budget::{QuestionBudget, SessionBudget, SessionUsage};
+use super::in_flight::InFlightRequests;
+use super::prompt::Prompt;
 use super::response_cache::ResponseCache;
+use super::session_error::SessionError;
 use stemma_retrieval::usage::{CallAccount, CallStore, CallUsage};
 
 // Attempts of a call that got no reply.
@@ -42,11 +39,10 @@ const MAX_RETRIES: u32 = 3;
 const RETRY_DELAY_MS: u64 = 400;
 
 // Not retried while a person waits: either someone must fix it, or the circuit breaker says the provider is down.
-const UNRETRYABLE_CODES: [&str; 5] = [
+const OUTAGE_CODES: [&str; 4] = [
     "model.configuration",
     "model.breaker_open",
     "model.unreachable",
-    "model.timeout",
     "model.server_error",
 ];
 
@@ -87,7 +83,6 @@ impl LlmClient {
         let response_cache = ResponseCache::new(&env, None);
         Self {
             env,
-
             model_client,
             settings,
             response_cache,
@@ -149,143 +144,6 @@ pub struct LlmSession {
     account: Arc<SessionBudget>,
 }
 
-/// A prompt and the schema of its reply.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prompt {
-    system: String,
-    blocks: Vec<(String, String)>,
-    images: Vec<PageImage>,
-    schema: OutputSchema,
-    max_output_tokens: Option<u32>,
-}
-
-impl Prompt {
-    /// `system` must hold our own text only. The name of the schema is the stage in the call log.
-    pub fn new(system: impl Into<String>, schema: OutputSchema) -> Self {
-        Self {
-            system: system.into(),
-            blocks: Vec::new(),
-            images: Vec::new(),
-            schema,
-            max_output_tokens: None,
-        }
-    }
-
-    /// Adds a named text (`Question`, `Section 3`), delimited as data.
-    #[must_use]
-    pub fn with_block(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.blocks.push((name.into(), text.into()));
-        self
-    }
-
-    /// Adds pictures of pages, which the model is told are data, too.
-    #[must_use]
-    pub fn with_images(mut self, images: impl IntoIterator<Item = PageImage>) -> Self {
-        self.images.extend(images);
-        self
-    }
-
-    /// Limits the reply, in tokens.
-    #[must_use]
-    pub fn with_max_output_tokens(self, tokens: u32) -> Self {
-        Self {
-            max_output_tokens: Some(tokens),
-            ..self
-        }
-    }
-
-    fn request(&self, client: &LlmClient) -> LlmRequest {
-        let blocks: Vec<String> = self
-            .blocks
-            .iter()
-            .map(|(name, text)| delimit(name, text))
-            .collect();
-        let system = match self.images.is_empty() {
-            true => format!("{}\n\n{DATA_ONLY}", self.system),
-            false => format!("{}\n\n{IMAGES_ARE_DATA} {DATA_ONLY}", self.system),
-        };
-        LlmRequest {
-            model: client.model_client.model().into(),
-            system,
-            user: blocks.join("\n\n"),
-            images: self.images.clone(),
-            schema: self.schema.clone(),
-            max_output_tokens: self
-                .max_output_tokens
-                .unwrap_or(client.settings.max_output_tokens),
-            follow_up: None,
-            urgency: 0,
-        }
-    }
-}
-
-/// Why there is no reply. The caller goes on without it and says why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
-    /// The question's budget is exhausted.
-    #[error("{message}")]
-    BudgetExhausted { message: String },
-    /// The model did not reply: unreachable, throttled for too long, or misconfigured.
-    #[error("the model is away: {} ({})", .0.message, .0.code)]
-    Unavailable(Failure),
-    /// The replies are invalid, or the model refused.
-    #[error("the model's replies cannot be used: {} ({})", .0.message, .0.code)]
-    Unusable(Failure),
-    /// The prompt exceeds the limit; no call was made.
-    #[error("{stage} would read {tokens} tokens at once, more than {most}")]
-    TooLong {
-        /// The stage that would have called.
-        stage: &'static str,
-        /// Tokens of the prompt.
-        tokens: u32,
-        /// Limit.
-        most: u32,
-    },
-}
-
-impl SessionError {
-    /// Codes of exhausted limits: retrying the same question does not help.
-    pub const LIMITS: [&str; 2] = ["budget.used_up", "prompt.too_long"];
-    pub const CODES: [&str; 4] = [
-        Self::LIMITS[0],
-        Self::LIMITS[1],
-        "model.away",
-        "model.unusable",
-    ];
-
-    /// Stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::BudgetExhausted { .. } => Self::CODES[0],
-            Self::TooLong { .. } => Self::CODES[1],
-            Self::Unavailable(_) => Self::CODES[2],
-            Self::Unusable(_) => Self::CODES[3],
-        }
-    }
-
-    /// What to do about a failure of the model.
-    pub fn next(&self) -> Option<&str> {
-        match self {
-            Self::Unavailable(failure) | Self::Unusable(failure) => failure.next.as_deref(),
-            Self::BudgetExhausted { .. } | Self::TooLong { .. } => None,
-        }
-    }
-
-    fn from_failure(failure: Failure) -> Self {
-        match failure.code.as_str() {
-            BUDGET_EXHAUSTED => Self::BudgetExhausted {
-                message: failure.message,
-            },
-            "model.reply_unreadable"
-            | "model.reply_cut_off"
-            | "model.context_exceeded"
-            | "model.refused"
-            | "model.no_images" => Self::Unusable(failure),
-            _ => Self::Unavailable(failure),
-        }
-    }
-}
-
 // Searches for a question are paid from its session.
 impl CallAccount for LlmSession {
     fn run(&self) -> &RunId {
@@ -319,8 +177,12 @@ impl LlmSession {
         }
     }
 
+    fn request(&self, prompt: &Prompt) -> LlmRequest {
+        prompt.request(self.client.model(), self.client.settings.max_output_tokens)
+    }
+
     pub fn tokens(&self, prompt: &Prompt) -> u32 {
-        prompt.request(&self.client).prompt_tokens()
+        self.request(prompt).prompt_tokens()
     }
 
     pub fn calls_left(&self) -> u32 {
@@ -344,7 +206,7 @@ impl LlmSession {
         prompt: &Prompt,
         check: impl Fn(T) -> Result<U, String>,
     ) -> Result<U, SessionError> {
-        let request = prompt.request(&self.client);
+        let request = self.request(prompt);
         let digest = request.digest();
         // Identical requests wait for the first. When that one fails, each calls for itself.
         let _in_flight = self.client.in_flight.acquire(&digest).await;
@@ -417,18 +279,11 @@ impl LlmSession {
                 }
                 Err(failure) => failure,
             };
+            let code = failure.code.as_str();
             let pause_ms = match failure.kind {
-                _ if UNRETRYABLE_CODES.contains(&failure.code.as_str())
-                    && is_throttled(&failure) =>
-                {
-                    return Err(failure);
-                }
                 // A call that took too long would do so again.
-                _ if matches!(
-                    failure.code.as_str(),
-                    "model.timeout" | "model.task_timeout"
-                ) =>
-                {
+                _ if matches!(code, "model.timeout" | "model.task_timeout") => return Err(failure),
+                FailureKind::Throttled { .. } if OUTAGE_CODES.contains(&code) => {
                     return Err(failure);
                 }
                 FailureKind::Throttled { after_ms } => after_ms.max(1),
@@ -441,45 +296,6 @@ impl LlmSession {
             env.sleep(Duration::from_millis(pause_ms)).await;
         }
     }
-}
-
-// By request digest. Identical concurrent requests must not be paid for twice.
-#[derive(Default)]
-struct InFlightRequests(Mutex<HashMap<String, watch::Sender<()>>>);
-
-// Ends the request when dropped, also on cancellation.
-struct RequestGuard<'a> {
-    requests: &'a InFlightRequests,
-    digest: String,
-}
-
-impl InFlightRequests {
-    // `None`: another task sent the same request and has finished; its reply is cached, or there is none.
-    async fn acquire(&self, digest: &str) -> Option<RequestGuard<'_>> {
-        let mut other = match self.0.lock().entry(digest.to_owned()) {
-            Entry::Occupied(other) => other.get().subscribe(),
-            Entry::Vacant(free) => {
-                free.insert(watch::Sender::new(()));
-                return Some(RequestGuard {
-                    requests: self,
-                    digest: digest.to_owned(),
-                });
-            }
-        };
-        // Nothing is ever sent; the channel closes when the first request ends.
-        while other.changed().await.is_ok() {}
-        None
-    }
-}
-
-impl Drop for RequestGuard<'_> {
-    fn drop(&mut self) {
-        self.requests.0.lock().remove(&self.digest);
-    }
-}
-
-fn is_throttled(failure: &Failure) -> bool {
-    matches!(failure.kind, FailureKind::Throttled { .. })
 }
 
 struct ReplyWithJson<T> {
@@ -565,6 +381,8 @@ impl CallLog for SessionLog<'_> {
 mod tests {
     use serde_json::json;
     use stemma_llm::calls;
+    use stemma_llm::request::OutputSchema;
+    use stemma_llm::untrusted::DATA_ONLY;
     use stemma_store::blobs::MemoryBlobs;
 
     use super::*;
@@ -641,22 +459,6 @@ mod tests {
         assert_eq!(log[0].run.0, "a-1");
         assert_eq!(log[0].stage, "tell");
         assert!(log[0].useful);
-    }
-
-    #[tokio::test]
-    async fn identical_concurrent_requests_wait_for_the_first() {
-        let asking = InFlightRequests::default();
-        let first = asking.acquire("x").await;
-        assert!(
-            first.is_some() && asking.acquire("y").await.is_some(),
-            "others do not wait"
-        );
-        let mut second = std::pin::pin!(asking.acquire("x"));
-        assert!(futures::poll!(&mut second).is_pending());
-
-        drop(first); // as on a disconnect
-        assert!(second.await.is_none() && asking.acquire("x").await.is_some());
-        assert!(asking.0.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

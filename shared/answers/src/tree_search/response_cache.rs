@@ -32,7 +32,6 @@ impl ResponseCache {
         Self {
             env: env.clone(),
             cache: Cache::new(CACHE_BYTES, CACHE_MS),
-
             call_store,
         }
     }

@@ -1,10 +1,10 @@
-//! Results of tree search: sections, and a trace of how they were found.
+//! Results of tree search: sections, and a report of how they were found.
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{DocId, SectionId};
+use utoipa::ToSchema;
 
 use super::budget::SessionUsage;
-use super::llm_session::SessionError;
+use super::session_error::SessionError;
 use stemma_retrieval::search::SearchResults;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -48,41 +48,50 @@ impl TreeSearchStrategy {
 pub struct TreeSearchResult {
     /// The selected sections, best first.
     pub results: SearchResults,
-    pub trace: TreeSearchTrace,
+    pub report: TreeSearchReport,
 }
 
-/// How sections were found.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct TreeSearchTrace {
+/// How a model chose the sections of a search, or why none was asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct TreeSearchReport {
     /// The requested strategy.
+    #[schema(value_type = String)]
     pub strategy: TreeSearchStrategy,
-    /// `None` when no model was asked.
+    /// `null` if no model was asked.
     pub model: Option<String>,
-    /// `None` when the question was not analyzed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub analysis: Option<Analysis>,
-    /// The steps, in order.
-    pub steps: Vec<TraceStep>,
-    /// Every scored section.
-    #[serde(rename = "looked_at")]
-    pub visited: Vec<TraceSection>,
-    /// Relations of the selected sections.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub relations: Vec<SectionRelation>,
-    /// Expert knowledge that was shown to the model.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub knowledge: Vec<AppliedKnowledge>,
-    /// 0.4 of the mean score and 0.6 of the best; 0 when nothing was selected.
+    /// Confidence that the sections answer the query, 0–1.
     pub confidence: f64,
-    /// Ids in replies that no listed section has.
-    pub unknown_ids: u32,
-    /// Where the search did less than was asked. Meant for the reader.
+    /// Where the search did less than was requested, or something else. Meant for the reader.
+    #[schema(value_type = Vec<Object>)]
     pub notes: Vec<Note>,
+    /// Calls, tokens and cost.
+    #[schema(value_type = Object)]
     #[serde(rename = "spent")]
     pub usage: SessionUsage,
+    /// The analysis of the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub analysis: Option<Analysis>,
+    /// Expert knowledge that was used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub knowledge: Vec<AppliedKnowledge>,
+    /// How the hits relate, by rank.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub relations: Vec<SectionRelation>,
+    /// All steps, in order; only with `explain`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<TreeSearchStep>,
+    /// Every scored section; only with `explain`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "looked_at")]
+    pub visited: Vec<VisitedSection>,
+    /// Number of section ids in replies that no listed section has.
+    pub unknown_ids: u32,
 }
 
-impl TreeSearchTrace {
+impl TreeSearchReport {
     // Something was done without the model.
     pub(super) fn note_failure(&mut self, what: &str, error: &SessionError) {
         self.notes.push(Note::from_error(what, error));
@@ -90,13 +99,51 @@ impl TreeSearchTrace {
 
     // A step over several documents.
     pub(super) fn add_step(&mut self, what: &'static str, why: String) {
-        self.steps.push(TraceStep {
-            doc: None,
+        self.steps.push(TreeSearchStep {
+            document: None,
             what,
             why,
             thinking: Vec::new(),
         });
     }
+}
+
+// In thousandths, as all shares in responses.
+pub(super) fn rounded(share: impl Into<f64>) -> f64 {
+    (share.into() * 1000.0).round() / 1000.0
+}
+
+/// A step of a search with a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TreeSearchStep {
+    /// Locator of the document; `null` for a step over several.
+    pub document: Option<String>,
+    /// `analysis`, `routing`, a strategy, `references`.
+    pub what: &'static str,
+    /// Why.
+    pub why: String,
+    /// The model's own words, call by call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thinking: Vec<String>,
+}
+
+/// A section that was scored.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct VisitedSection {
+    /// Locator of the section.
+    pub locator: String,
+    /// Titles from the root to the section.
+    pub path: Vec<String>,
+    /// The model's score, 0–1.
+    pub score: f64,
+    /// The score of the search without a model, 0–1.
+    pub lexical: f64,
+    /// The model's reason.
+    pub reason: String,
+    /// How often it was scored.
+    pub visits: u32,
+    /// Whether it is among the hits.
+    pub chosen: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -108,38 +155,9 @@ pub struct Analysis {
     pub kind: String,
     pub key_terms: Vec<String>,
     /// Fiscal years.
-    pub years: Vec<u16>,
+    pub years: Vec<i64>,
     /// Titles of sections in which the answer is expected.
     pub locations: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TraceStep {
-    /// `None` for a step over several documents.
-    pub doc: Option<DocId>,
-    /// `analysis`, `routing`, `single`, `best_first`, `beam`, `mcts`, `lexical`, `references`.
-    pub what: &'static str,
-    pub why: String,
-    /// The model's own words, call by call.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub thinking: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TraceSection {
-    pub doc: DocId,
-    pub section: SectionId,
-    /// Titles from the root down to the section.
-    pub path: Vec<String>,
-    /// 0–1.
-    pub score: f32,
-    /// Score of search without a model, 0–1.
-    pub lexical: f32,
-    /// The model's reason.
-    pub reason: String,
-    /// How often it was scored.
-    pub visits: u32,
-    pub chosen: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

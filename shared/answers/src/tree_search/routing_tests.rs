@@ -125,14 +125,14 @@ async fn routed(
         .await
         .unwrap();
     let order = result
-        .trace
+        .report
         .steps
         .iter()
-        .filter_map(|step| step.doc)
-        .map(|doc| {
-            many.documents
-                .iter()
-                .position(|document| document.doc() == doc)
+        .filter_map(|step| step.document.as_ref())
+        .map(|label| {
+            let mut documents = many.documents.iter();
+            documents
+                .position(|document| document.label == *label)
                 .unwrap()
         })
         .collect();
@@ -143,7 +143,7 @@ async fn routed(
 async fn model_chooses_among_described_documents_and_best_match_stays() {
     let reply = r#"{"documents":[{"document":5,"score":0.9,"reason":"r"},{"document":2,"score":0.1,"reason":"r"},{"document":999,"score":1,"reason":"r"},{"document":13,"score":1,"reason":"r"}]}"#;
     let (order, result, script) = routed(true, &[reply]).await;
-    assert_eq!(order, [4, 0], "{:?}", result.trace.notes);
+    assert_eq!(order, [4, 0], "{:?}", result.report.notes);
     let prompt = &script.requests()[0].user;
     let is_cut = prompt.contains("Document 12:") && !prompt.contains("Document 13:");
     assert!(is_cut && prompt.contains("even, 2001"), "{prompt}");
@@ -157,24 +157,16 @@ async fn model_chooses_among_described_documents_and_best_match_stays() {
     assert_eq!(order, [0, 1, 2], "nothing fits: as without a model");
     let (order, result, _) = routed(true, &[]).await;
     assert!(
-        order == [0, 1, 2] && !result.trace.notes.is_empty(),
+        order == [0, 1, 2] && !result.report.notes.is_empty(),
         "the model is away"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn model_filters_use_existing_facets_and_never_widen_scope() {
-    let reply = r#"{"conditions":[{"facet":"company","value":"odd"},{"facet":"fiscal_year","value":"2003"}]}"#;
-    let (mut order, ..) = routed(false, &[reply]).await;
-    order.sort_unstable();
-    assert_eq!(order, [5, 7], "of that year and the next");
-    let wrong = r#"{"conditions":[{"facet":"company","value":"PWNED"},{"facet":"name","value":"d01"},{"facet":"*","value":"*"}]}"#;
-    let (order, result, _) = routed(false, &[wrong]).await;
-    assert!(order.is_empty());
-    assert_eq!(result.trace.unknown_ids, 3);
-    let partly = r#"{"conditions":[{"facet":"company","value":"odd"},{"facet":"form","value":"10-K"},{"facet":"fiscal_year","value":"2002"}]}"#;
-    let (mut order, result, _) = routed(false, &[partly]).await;
-    order.sort_unstable();
-    assert_eq!(order, [3, 5], "{:?}", result.trace.notes);
-    assert_eq!(result.trace.unknown_ids, 1, "{:?}", result.trace.notes);
+async fn without_hits_the_first_documents_are_described() {
+    let reply = r#"{"documents":[{"document":5,"score":0.9,"reason":"r"}]}"#;
+    let (order, result, script) = routed(false, &[reply]).await;
+    assert_eq!(order, [4], "{:?}", result.report.notes);
+    let prompt = &script.requests()[0].user;
+    assert!(prompt.contains("Document 12:") && !prompt.contains("Document 13:"));
 }

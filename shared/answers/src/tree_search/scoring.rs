@@ -2,12 +2,13 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stemma_document::Digest;
 use stemma_llm::request::OutputSchema;
 
-use super::llm_session::{LlmSession, Prompt, SessionError};
+use super::llm_session::LlmSession;
+use super::prompt::Prompt;
 use super::result::Analysis;
 use super::search_tree::{SearchTree, one_line, truncate};
+use super::session_error::SessionError;
 
 const MAX_SECTIONS_PER_REPLY: usize = 200;
 const REASON_CHARS: usize = 300;
@@ -167,22 +168,6 @@ impl ScoringQuestion {
         aspects.filter(|_| self.aspects() > 1).cloned()
     }
 
-    // Covers all that a score depends on, except section and listing.
-    pub(super) fn digest(&self, model: &str) -> Digest {
-        let analysis = self
-            .analysis
-            .as_ref()
-            .map(describe_analysis)
-            .unwrap_or_default();
-        let parts = [model, &self.question, &analysis, &self.knowledge];
-        Digest::from_content(
-            parts
-                .map(|part| format!("{}:{part}", part.len()))
-                .concat()
-                .as_bytes(),
-        )
-    }
-
     pub(super) fn prompt(&self, kind: ScoringTask, tree: &SearchTree, listing: &str) -> Prompt {
         let mut prompt = Prompt::new(kind.system(), kind.schema());
         if !self.knowledge.is_empty() {
@@ -194,7 +179,7 @@ impl ScoringQuestion {
         }
         let about = format!(
             "{}\n{}",
-            one_line(&tree.name),
+            one_line(tree.name()),
             truncate(&one_line(&tree.description), 300)
         );
         prompt

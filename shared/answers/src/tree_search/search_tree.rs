@@ -1,8 +1,11 @@
 //! A section tree prepared for a walk: sections by index, with the lexical score of each.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use stemma_document::{DocId, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::document_store::DocumentStore;
+use stemma_document::{ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
 
 use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::SearchHit;
@@ -11,9 +14,7 @@ const TITLE_CHARS: usize = 120;
 
 // Sections in pre-order.
 pub(super) struct SearchTree {
-    pub(super) doc: DocId,
-    pub(super) version: u64,
-    pub(super) name: String,
+    pub(super) document: Arc<CatalogDocument>,
     pub(super) description: String,
     pub(super) nodes: Vec<SearchNode>,
     // From, text of the reference, to.
@@ -43,8 +44,7 @@ pub(super) struct SearchNode {
 impl SearchTree {
     // `hits_by_aspect`: search hits in the document for the question and for each of its parts.
     pub(super) fn new(
-        doc: DocId,
-        (name, version): (&str, u64),
+        document: Arc<CatalogDocument>,
         tree: &SectionTree,
         hits_by_aspect: Vec<Vec<SearchHit>>,
     ) -> Self {
@@ -81,7 +81,6 @@ impl SearchTree {
                 }
             }
         }
-        let about = tree.description.clone().unwrap_or_default();
         let references = tree
             .references
             .iter()
@@ -98,16 +97,30 @@ impl SearchTree {
             .filter(|(from, _, to)| from != to)
             .collect();
         let mut search_tree = Self {
-            doc,
-            version,
-            name: name.into(),
-            description: about,
+            document,
+            description: tree.description.clone().unwrap_or_default(),
             nodes,
             references,
             hits,
         };
         search_tree.propagate_scores();
         search_tree
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.document.version().name
+    }
+
+    // The beginnings of the texts of sections, of at most `most_bytes` each; empty if the store cannot be read.
+    pub(super) async fn texts(
+        &self,
+        store: &dyn DocumentStore,
+        sections: &[usize],
+        most_bytes: usize,
+    ) -> Vec<String> {
+        let ids: Vec<SectionId> = sections.iter().map(|at| self.nodes[*at].id).collect();
+        let texts = store.section_texts(&self.document, &ids, most_bytes).await;
+        texts.unwrap_or_default()
     }
 
     // Raises the lexical score of sections whose titles contain one of the phrases.

@@ -9,17 +9,18 @@ use super::analysis;
 use super::knowledge::Knowledge;
 use super::llm_session::{LlmClient, LlmSession};
 use super::result::{
-    Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
+    Note, TreeSearchReport, TreeSearchResult, TreeSearchStep, TreeSearchStrategy, VisitedSection,
+    rounded,
 };
 use super::routing;
-use super::score_cache::ScoreCache;
 use super::scoring::ScoringQuestion;
 use super::search_tree::SearchTree;
 use super::selection;
 use super::settings::TreeSearchSettings;
-use super::strategies::{self, MAX_SECTIONS, SearchContext, StrategyTrace, THRESHOLD, WalkEnd};
+use super::strategies::{self, MAX_SECTIONS, SearchContext, StrategyTrace, THRESHOLD};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
+use stemma_catalog::locator::section_locator;
 use stemma_retrieval::search::{
     self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
@@ -41,17 +42,14 @@ pub struct TreeSearcher {
     client: Arc<LlmClient>,
     settings: TreeSearchSettings,
     knowledge: Knowledge,
-    scores: ScoreCache,
 }
 
 impl TreeSearcher {
     pub fn new(client: Arc<LlmClient>, settings: TreeSearchSettings, knowledge: Knowledge) -> Self {
-        let scores = ScoreCache::new(client.env());
         Self {
             client,
             settings,
             knowledge,
-            scores,
         }
     }
 
@@ -88,29 +86,26 @@ impl TreeSearcher {
             skip: 0,
             ..query.clone()
         };
-        let mut trace = TreeSearchTrace {
+        let mut report = TreeSearchReport {
             strategy,
             model: Some(self.client.model().into()),
-            ..TreeSearchTrace::default()
+            ..TreeSearchReport::default()
         };
         let question = self
-            .analyze_question(&query.text, session, &mut trace)
+            .analyze_question(&query.text, session, &mut report)
             .await;
-        let most = self.settings.documents.max(1);
         let (first, documents) =
-            routing::route(sources, &plain, &question, most, session, &mut trace).await?;
+            routing::route(sources, &plain, &question, session, &mut report).await?;
         let walks = documents
             .into_iter()
-            .map(|doc| self.search_document(sources, &plain, doc, strategy, &question, session));
+            .map(|doc| search_document(sources, &plain, doc, strategy, &question, session));
         let walks: Vec<Option<DocumentWalk>> = futures::stream::iter(walks)
             .buffered(CONCURRENT_DOCUMENTS)
             .try_collect()
             .await?;
         let mut walks: Vec<DocumentWalk> = walks.into_iter().flatten().collect();
-        Self::fall_back(&mut walks);
-        let chosen = self
-            .select_sections(sources, &mut walks, query.limit, &mut trace)
-            .await;
+        fall_back(&mut walks);
+        let chosen = select_sections(sources.store, &mut walks, query.limit, &mut report).await;
         let mut results = SearchResults {
             hits: Vec::new(),
             ..first
@@ -120,12 +115,12 @@ impl TreeSearcher {
             .map(|(walk, at)| walks[*walk].hit(*at))
             .collect();
         results.total = search::TotalHits::Exact(results.hits.len());
-        trace.confidence = selection::confidence(&results.hits);
+        report.confidence = rounded(selection::confidence(&results.hits));
         for (index, walk) in walks.into_iter().enumerate() {
-            walk.add_to_trace(&mut trace, |at| chosen.contains(&(index, at)));
+            walk.add_to_report(&mut report, |at| chosen.contains(&(index, at)));
         }
-        trace.usage = session.usage();
-        Ok(TreeSearchResult { results, trace })
+        report.usage = session.usage();
+        Ok(TreeSearchResult { results, report })
     }
 
     // Question analysis and selection of expert knowledge.
@@ -133,21 +128,21 @@ impl TreeSearcher {
         &self,
         question: &str,
         session: &LlmSession,
-        trace: &mut TreeSearchTrace,
+        report: &mut TreeSearchReport,
     ) -> ScoringQuestion {
         let chosen = self.knowledge.choose(question);
         let analysis = match self.settings.analysis {
             true => analysis::analyze(question, session)
                 .await
-                .map_err(|error| trace.note_failure("analysis", &error))
+                .map_err(|error| report.note_failure("analysis", &error))
                 .ok(),
             false => None,
         };
         if let Some(analysis) = &analysis {
             let parts = analysis.aspects.len().max(1);
-            trace.add_step("analysis", format!("{} with {parts} parts", analysis.kind));
+            report.add_step("analysis", format!("{} with {parts} parts", analysis.kind));
         }
-        (trace.analysis, trace.knowledge) = (analysis.clone(), chosen.applied);
+        (report.analysis, report.knowledge) = (analysis.clone(), chosen.applied);
         let expected = analysis
             .iter()
             .flat_map(|analysis| analysis.locations.clone())
@@ -160,106 +155,90 @@ impl TreeSearcher {
             expected_titles: expected,
         }
     }
+}
 
-    // The sections of the result, best first.
-    async fn select_sections(
-        &self,
-        sources: TreeSearchSources<'_>,
-        walks: &mut [DocumentWalk],
-        most: usize,
-        trace: &mut TreeSearchTrace,
-    ) -> Vec<selection::SectionPosition> {
-        let most = most.min(MAX_SECTIONS);
-        let mut chosen = selection::select_sections(walks, most);
-        let followed = selection::follow_references(walks, &mut chosen, most);
-        if followed > 0 {
-            trace.add_step(
-                "references",
-                format!("{followed} sections that chosen ones refer to"),
-            );
-        }
-        let mut texts = vec![String::new(); chosen.len()];
-        for (index, walk) in walks.iter().enumerate() {
-            // Without the text, redundant sections stay: the same as for a text that cannot be read.
-            let Ok(Some(document)) = sources.catalog.get(walk.tree.doc) else {
-                continue;
-            };
-            let here: Vec<usize> = (0..chosen.len())
-                .filter(|n| chosen[*n].0 == index)
-                .collect();
-            let ids: Vec<_> = here
-                .iter()
-                .map(|n| walk.tree.nodes[chosen[*n].1].id)
-                .collect();
-            let read = sources
-                .store
-                .section_texts(&document, &ids, selection::COMPARED_BYTES)
-                .await
-                .unwrap_or_default();
-            here.into_iter()
-                .zip(read)
-                .for_each(|(n, text)| texts[n] = text);
-        }
-        let (relations, dropped) = selection::drop_redundant(walks, &mut chosen, &texts);
-        if dropped > 0 {
-            let message =
-                format!("{dropped} sections that repeat others, or stand in them, were left out");
-            trace.notes.push(Note::new("choice.repeated", message));
-        }
-        trace.relations = relations;
-        chosen
+// The sections of the result, best first.
+async fn select_sections(
+    store: &dyn DocumentStore,
+    walks: &mut [DocumentWalk],
+    most: usize,
+    report: &mut TreeSearchReport,
+) -> Vec<selection::SectionPosition> {
+    let most = most.min(MAX_SECTIONS);
+    let mut chosen = selection::select_sections(walks, most);
+    let followed = selection::follow_references(walks, &mut chosen, most);
+    if followed > 0 {
+        report.add_step(
+            "references",
+            format!("{followed} sections that chosen ones refer to"),
+        );
     }
-
-    async fn search_document(
-        &self,
-        sources: TreeSearchSources<'_>,
-        plain: &Query,
-        doc: DocId,
-        strategy: TreeSearchStrategy,
-        question: &ScoringQuestion,
-        session: &LlmSession,
-    ) -> Result<Option<DocumentWalk>, SearchError> {
-        let Some(document) = sources.catalog.get(doc)? else {
-            return Ok(None);
-        };
-        let Some(mut tree) = build_tree(sources, plain, &document, question, session).await? else {
-            return Ok(None);
-        };
-        tree.boost(&question.expected_titles, PREFERENCE_BONUS);
-        let mut trace = StrategyTrace::default();
-        let context = SearchContext {
-            tree: &tree,
-            session,
-            question,
-            store: sources.store,
-            listed: &document,
-            scores: &self.scores,
-        };
-        let end = strategies::walk(&context, strategy, &mut trace).await;
-        if let Some(error) = &end.error {
-            trace.notes.push(Note::from_error(&tree.name, error));
+    let mut texts = vec![String::new(); chosen.len()];
+    for (index, walk) in walks.iter().enumerate() {
+        let (ranks, sections): (Vec<usize>, Vec<usize>) = chosen
+            .iter()
+            .enumerate()
+            .filter(|(_, (of, _))| *of == index)
+            .map(|(rank, (_, at))| (rank, *at))
+            .unzip();
+        // Without the text, redundant sections stay.
+        let read = walk.tree.texts(store, &sections, selection::COMPARED_BYTES);
+        for (rank, text) in ranks.into_iter().zip(read.await) {
+            texts[rank] = text;
         }
-        Ok(Some(DocumentWalk { tree, trace, end }))
     }
+    let (relations, dropped) = selection::drop_redundant(walks, &mut chosen, &texts);
+    if dropped > 0 {
+        let message =
+            format!("{dropped} sections that repeat others, or stand in them, were left out");
+        report.notes.push(Note::new("choice.repeated", message));
+    }
+    report.relations = relations;
+    chosen
+}
 
-    // Search without a model replaces walks that were cut short before they found anything, and all walks when none found
-    // anything.
-    fn fall_back(walks: &mut [DocumentWalk]) {
-        let is_empty = |walk: &DocumentWalk| walk.trace.count_at_least(THRESHOLD) == 0;
-        let are_all_empty = walks.iter().all(is_empty);
-        for walk in walks
-            .iter_mut()
-            .filter(|walk| is_empty(walk) && (walk.end.error.is_some() || are_all_empty))
-        {
-            let message = format!(
-                "{}: the sections are those of a search without a model",
-                walk.tree.name
-            );
-            walk.trace
-                .notes
-                .push(Note::new("fallback.lexical", message));
-            walk.trace.add_best_lexical(&walk.tree);
-        }
+async fn search_document(
+    sources: TreeSearchSources<'_>,
+    plain: &Query,
+    doc: DocId,
+    strategy: TreeSearchStrategy,
+    question: &ScoringQuestion,
+    session: &LlmSession,
+) -> Result<Option<DocumentWalk>, SearchError> {
+    let Some(document) = sources.catalog.get(doc)? else {
+        return Ok(None);
+    };
+    let Some(mut tree) = build_tree(sources, plain, document, question, session).await? else {
+        return Ok(None);
+    };
+    tree.boost(&question.expected_titles, PREFERENCE_BONUS);
+    let context = SearchContext {
+        tree: &tree,
+        session,
+        question,
+        store: sources.store,
+    };
+    let trace = strategies::walk(&context, strategy).await;
+    Ok(Some(DocumentWalk { tree, trace }))
+}
+
+// Search without a model replaces walks that were cut short before they found anything, and all walks when none found
+// anything.
+fn fall_back(walks: &mut [DocumentWalk]) {
+    let is_empty = |walk: &DocumentWalk| walk.trace.count_at_least(THRESHOLD) == 0;
+    let are_all_empty = walks.iter().all(is_empty);
+    for walk in walks
+        .iter_mut()
+        .filter(|walk| is_empty(walk) && (walk.trace.is_cut_short || are_all_empty))
+    {
+        let message = format!(
+            "{}: the sections are those of a search without a model",
+            walk.tree.name()
+        );
+        walk.trace
+            .notes
+            .push(Note::new("fallback.lexical", message));
+        walk.trace.add_best_lexical(&walk.tree);
     }
 }
 
@@ -267,11 +246,11 @@ impl TreeSearcher {
 async fn build_tree(
     sources: TreeSearchSources<'_>,
     plain: &Query,
-    document: &CatalogDocument,
+    document: Arc<CatalogDocument>,
     question: &ScoringQuestion,
     session: &LlmSession,
 ) -> Result<Option<SearchTree>, SearchError> {
-    let Some(tree) = sources.store.tree(document).await? else {
+    let Some(tree) = sources.store.tree(&document).await? else {
         return Ok(None);
     };
     let within = DocumentScope::Documents(vec![document.doc()]);
@@ -297,19 +276,12 @@ async fn build_tree(
         .into_iter()
         .map(|results| results.map(|results| results.hits).unwrap_or_default());
     let results: Vec<Vec<SearchHit>> = std::iter::once(whole.hits).chain(parts).collect();
-    let version = document.version();
-    Ok(Some(SearchTree::new(
-        document.doc(),
-        (&version.name, version.seq),
-        &tree,
-        results,
-    )))
+    Ok(Some(SearchTree::new(document, &tree, results)))
 }
 
 pub(super) struct DocumentWalk {
     pub(super) tree: SearchTree,
     pub(super) trace: StrategyTrace,
-    end: WalkEnd,
 }
 
 impl DocumentWalk {
@@ -344,43 +316,36 @@ impl DocumentWalk {
             why: scored.reason,
             excerpt,
             ..SearchHit::new(
-                tree.doc,
-                tree.name.as_str(),
-                tree.version,
+                tree.document.doc(),
+                tree.name(),
+                tree.document.version().seq,
                 node.id,
                 tree.path(at),
             )
         }
     }
 
-    fn add_to_trace(self, trace: &mut TreeSearchTrace, chosen: impl Fn(usize) -> bool) {
-        let Self {
-            tree,
-            trace: strategy_trace,
-            end,
-        } = self;
-        trace.steps.push(TraceStep {
-            doc: Some(tree.doc),
-            what: end.strategy,
-            why: end.why,
-            thinking: strategy_trace.thinking,
+    fn add_to_report(self, report: &mut TreeSearchReport, chosen: impl Fn(usize) -> bool) {
+        let Self { tree, trace } = self;
+        let label = &tree.document.label;
+        report.steps.push(TreeSearchStep {
+            document: Some(label.clone()),
+            what: trace.strategy,
+            why: trace.why,
+            thinking: trace.thinking,
         });
-        trace.unknown_ids += strategy_trace.unknown_ids;
-        trace.notes.extend(strategy_trace.notes);
-        trace.visited.extend(
-            strategy_trace
-                .scored
-                .iter()
-                .map(|(at, scored)| TraceSection {
-                    doc: tree.doc,
-                    section: tree.nodes[*at].id,
-                    path: tree.path(*at),
-                    score: scored.score(),
-                    lexical: tree.nodes[*at].lexical,
-                    reason: scored.reason.clone(),
-                    visits: scored.visits,
-                    chosen: chosen(*at),
-                }),
-        );
+        report.unknown_ids += trace.unknown_ids;
+        report.notes.extend(trace.notes);
+        for (at, scored) in trace.scored {
+            report.visited.push(VisitedSection {
+                locator: section_locator(label, tree.nodes[at].id),
+                path: tree.path(at),
+                score: rounded(scored.score()),
+                lexical: rounded(tree.nodes[at].lexical),
+                reason: scored.reason,
+                visits: scored.visits,
+                chosen: chosen(at),
+            });
+        }
     }
 }

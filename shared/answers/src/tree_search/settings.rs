@@ -18,8 +18,6 @@ pub struct TreeSearchSettings {
     pub budget: QuestionBudget,
     /// Whether a question is analyzed first: one LLM call.
     pub analysis: bool,
-    /// Documents that are walked per question.
-    pub documents: usize,
     pub knowledge: KnowledgeSettings,
 }
 
@@ -29,7 +27,6 @@ impl Default for TreeSearchSettings {
             client: LlmClientSettings::default(),
             budget: QuestionBudget::default(),
             analysis: true,
-            documents: 3,
             knowledge: KnowledgeSettings::default(),
         }
     }

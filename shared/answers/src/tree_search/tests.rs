@@ -204,13 +204,13 @@ async fn search_in(
         )
         .await
         .unwrap();
-    assert!(result.trace.usage.calls <= budget.calls && !result.results.hits.is_empty());
+    assert!(result.report.usage.calls <= budget.calls && !result.results.hits.is_empty());
     result
 }
 
 fn notes(result: &TreeSearchResult) -> Vec<&str> {
     result
-        .trace
+        .report
         .notes
         .iter()
         .map(|note| note.code.as_str())
@@ -235,18 +235,18 @@ async fn every_strategy_finds_the_needle() {
             strategy.as_str()
         );
         assert!(
-            result.trace.confidence > 0.7 && notes(&result).is_empty(),
+            result.report.confidence > 0.7 && notes(&result).is_empty(),
             "{:?}",
-            result.trace.notes
+            result.report.notes
         );
         let chosen = result
-            .trace
+            .report
             .visited
             .iter()
-            .find(|visited| visited.section == best.section_id)
+            .find(|visited| visited.path == best.path)
             .unwrap();
         assert!(
-            chosen.chosen && chosen.reason == "as it is" && !result.trace.steps[0].why.is_empty()
+            chosen.chosen && chosen.reason == "as it is" && !result.report.steps[0].why.is_empty()
         );
     }
 }
@@ -312,9 +312,13 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
     )
     .await;
     assert_eq!(notes(&result)[0], "budget.used_up");
-    assert_eq!(result.trace.usage.calls, 2);
+    assert_eq!(result.report.usage.calls, 2);
     assert!(
-        result.trace.visited.iter().any(|looked| looked.score > 0.5),
+        result
+            .report
+            .visited
+            .iter()
+            .any(|looked| looked.score > 0.5),
         "what was learned counts"
     );
 }
@@ -335,7 +339,7 @@ async fn large_trees_are_cut_at_a_depth_then_beam_searched() {
     assert_eq!(limited.results.hits[0].section_id.to_string(), NEEDLE);
     let beam = single(filled_tree(0, 1_500)).await;
     assert_eq!(notes(&beam), ["single.too_large"]);
-    assert_eq!(beam.trace.steps[0].what, "beam");
+    assert_eq!(beam.report.steps[0].what, "beam");
     assert_eq!(beam.results.hits[0].section_id.to_string(), NEEDLE);
 }
 
@@ -352,7 +356,7 @@ async fn unknown_ids_are_dropped_and_empty_selection_is_retried_once() {
     )
     .await;
     assert_eq!(notes(&result), ["single.wider"]);
-    assert_eq!(result.trace.unknown_ids, 2);
+    assert_eq!(result.report.unknown_ids, 2);
     assert_eq!(result.results.hits[0].section_id.to_string(), "0001");
 }
 
@@ -367,7 +371,7 @@ async fn descendants_of_a_fully_read_section_are_not_selected() {
     .await;
     assert_eq!(sections(&result), ["0001", "0047"]);
     assert_eq!(notes(&result), ["choice.repeated"]);
-    assert_eq!(result.trace.relations[0].relation, Relation::Complementary);
+    assert_eq!(result.report.relations[0].relation, Relation::Complementary);
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,7 +392,7 @@ async fn only_descendants_share_the_topic_of_a_large_section() {
     let whole = choose(300).await;
     assert_eq!(sections(&apart), ["0047", "0050"]);
     assert_eq!(sections(&whole), ["0047"]);
-    assert_eq!(apart.trace.relations[0].relation, Relation::Hierarchical);
+    assert_eq!(apart.report.relations[0].relation, Relation::Hierarchical);
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,7 +418,7 @@ async fn lexical_only_sections_rank_after_scored_ones() {
         QuestionBudget::default(),
     )
     .await;
-    assert!(notes(&result).is_empty(), "{:?}", result.trace.notes);
+    assert!(notes(&result).is_empty(), "{:?}", result.report.notes);
     assert!(
         result
             .results
@@ -436,7 +440,7 @@ async fn lexical_only_sections_rank_after_scored_ones() {
     .await;
     let by_words = |hit: &SearchHit| hit.score as f32 <= 0.3 && !hit.parts.contains_key("model");
     assert!(
-        result.results.hits.iter().all(by_words) && result.trace.confidence as f32 <= 0.3,
+        result.results.hits.iter().all(by_words) && result.report.confidence as f32 <= 0.3,
         "{:?}",
         result.results.hits
     );

@@ -27,15 +27,19 @@ pub(super) fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>
     BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
 }
 
+/// Entries with a term, without scores.
+pub(super) fn has_term(term: Term) -> Box<dyn IndexQuery> {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
 // Entries with any of the terms. The automaton of a set takes milliseconds to build, so few terms are a union.
 pub(super) fn any_term(terms: Vec<Term>) -> Box<dyn IndexQuery> {
     if terms.len() > MAX_UNION_TERMS {
         return Box::new(TermSetQuery::new(terms));
     }
-    let terms = terms.into_iter().map(|term| {
-        let query = TermQuery::new(term, IndexRecordOption::Basic);
-        (Occur::Should, Box::new(query) as Box<dyn IndexQuery>)
-    });
+    let terms = terms
+        .into_iter()
+        .map(|term| (Occur::Should, has_term(term)));
     Box::new(BooleanQuery::new(terms.collect()))
 }
 

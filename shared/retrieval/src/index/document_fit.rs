@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn score(query: &str, document: &DocumentDates) -> f32 {
-        let parsed = ParsedQuery::parse(query, &[]);
+        let parsed = ParsedQuery::parse(query);
         let fit = DocumentFit {
             parsed: &parsed,
             newest: BTreeSet::from([3]),

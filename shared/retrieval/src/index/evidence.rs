@@ -6,15 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use stemma_reading::question_words::is_question_word;
-use stemma_reading::tokenizer::{content_words, is_stop_word};
 use tantivy::Term;
 use tantivy::query::Bm25StatisticsProvider;
 
 use super::ranking::PassageSet;
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
-use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 
 /// Best passages that are looked at.
@@ -37,31 +34,20 @@ impl Evidence {
         searcher: &IndexSearcher,
         fields: &Fields,
         parsed: &ParsedQuery,
-        issuer_words: &[String],
-        text: &str,
     ) -> tantivy::Result<Self> {
-        let content = content_words(text);
-        let entries = Lexicon::get().triggered_entries(&content);
         let total = searcher.total_num_docs()? as f32;
         let mut subjects = Vec::new();
-        for (word, weight) in &parsed.words {
-            let is_subject = *weight >= 1.0
-                && !is_stop_word(word)
-                && !is_question_word(word)
-                && !issuer_words.contains(word);
-            if !is_subject {
-                continue;
-            }
+        for word in parsed.subject_words() {
             let term = Term::from_field_text(fields.body, word);
             let passages = searcher.doc_freq(&term)? as f32;
-            let phrases = entries
-                .iter()
-                .filter(|entry| content[entry.from.clone()].contains(word))
-                .flat_map(|entry| entry.entry.phrases.iter().cloned());
+            let phrases = parsed
+                .entries_with(word)
+                .flat_map(|entry| entry.entry.phrases.iter().cloned())
+                .collect();
             subjects.push(Subject {
-                word: word.clone(),
+                word: word.to_owned(),
                 weight: (1.0 + (total - passages + 0.5) / (passages + 0.5)).ln(),
-                phrases: phrases.collect(),
+                phrases,
             });
         }
         Ok(Self { subjects })

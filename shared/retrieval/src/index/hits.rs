@@ -6,7 +6,7 @@ use stemma_document::{DocId, SectionId};
 
 use super::entry::StoredSection;
 use super::operators::TextConditions;
-use super::ranking::ScoredPassage;
+use super::ranking::{PassageSet, ScoredPassage};
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;
@@ -25,11 +25,11 @@ const LEAST_STRENGTH: f32 = 0.5;
 
 /// The hits of a page of results and of those before it: one per section, in the order of its best passage.
 pub(super) struct HitList<'r> {
-    pub(super) searcher: &'r IndexSearcher,
-    pub(super) fields: &'r Fields,
-    pub(super) query: &'r Query,
-    pub(super) terms: &'r QueryTerms,
-    pub(super) conditions: &'r TextConditions,
+    searcher: &'r IndexSearcher,
+    fields: &'r Fields,
+    query: &'r Query,
+    terms: &'r QueryTerms,
+    conditions: &'r TextConditions,
     hits: Vec<SearchHit>,
     positions: BTreeMap<(DocId, SectionId), usize>,
     documents: BTreeSet<u64>,
@@ -102,15 +102,9 @@ impl<'r> HitList<'r> {
     }
 
     fn add_documents(&mut self, scored: &[ScoredPassage]) -> tantivy::Result<()> {
-        let readers = self.searcher.segment_readers().iter();
-        let columns: tantivy::Result<Vec<_>> = readers
-            .map(|reader| reader.fast_fields().u64("doc_key"))
-            .collect();
-        let columns = columns?;
-        self.documents.extend(scored.iter().filter_map(|passage| {
-            let column = columns.get(passage.address.segment_ord as usize)?;
-            column.first(passage.address.doc_id)
-        }));
+        let addresses = scored.iter().map(|passage| passage.address).collect();
+        let passages = PassageSet::new(self.searcher, addresses);
+        self.documents.extend(passages.column("doc_key")?);
         Ok(())
     }
 

@@ -10,19 +10,18 @@ use stemma_document::english_words::MONTHS;
 
 use stemma_reading::companies::is_legal_form;
 use stemma_reading::question_words::is_question_word;
-use stemma_reading::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
+use stemma_reading::tokenizer::{for_each_word, is_stop_word, tokenize};
 use stemma_reading::vocabulary::{BEFORE_NAMES, PART_WORDS};
 use tantivy::collector::TopDocs;
-use tantivy::query::{PhraseQuery, Query as IndexQuery, TermQuery};
-use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocSet, TERMINATED, TantivyDocument, Term};
+use tantivy::query::{PhraseQuery, Query as IndexQuery};
+use tantivy::schema::Value;
+use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::all_of;
+use super::document_filter::{all_of, has_term};
 use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
 use super::ranking::{PassageSet, ScopeStatistics};
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
-use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;
 use crate::search::{MissingTerm, SearchNote};
@@ -47,12 +46,10 @@ pub(super) struct MissingTerms<'s> {
     pub(super) documents: &'s PassageSet<'s>,
     /// The passages in scope; `None` for the whole index.
     pub(super) passages: Option<&'s PassageSet<'s>>,
-    pub(super) text: &'s str,
     pub(super) words: &'s QueryWords,
     pub(super) parsed: &'s ParsedQuery,
-    /// Positions of names that are known, and their words.
+    /// Positions of names that are known.
     pub(super) names: &'s [Range<usize>],
-    pub(super) issuer_words: &'s [String],
     pub(super) statistics: &'s ScopeStatistics<'s>,
 }
 
@@ -69,10 +66,10 @@ impl MissingTerms<'_> {
                 named.push(run);
             }
         }
-        let subject = self.subject_words();
+        let required = self.required_words();
         for at in 0..self.words.words.len() {
             let is_named = named.iter().any(|range| range.contains(&at));
-            if !is_named && self.is_first_part(at) && self.is_word_missing(at, &subject)? {
+            if !is_named && self.is_first_part(at) && self.is_word_missing(at, &required)? {
                 missing.push(MissingTerm {
                     term: self.words.written(at..at + 1),
                     nearest: self.nearest_words(&self.words.words[at].word)?,
@@ -99,32 +96,18 @@ impl MissingTerms<'_> {
     }
 
     // Stems that a document has to have, because nothing else says what the query is about.
-    fn subject_words(&self) -> BTreeSet<String> {
-        let content = content_words(self.text);
-        let mut subject: BTreeSet<String> = self
-            .parsed
-            .words
-            .iter()
-            .filter(|(_, weight)| *weight >= 1.0)
-            .map(|(word, _)| word.clone())
-            .collect();
-        for entry in Lexicon::get().triggered_entries(&content) {
-            for word in &content[entry.from] {
-                subject.remove(word);
-            }
-        }
-        subject.retain(|word| {
-            word.chars().any(char::is_alphabetic)
-                && word.chars().count() >= 3
-                && !is_question_word(word)
-        });
-        subject
+    fn required_words(&self) -> BTreeSet<&str> {
+        self.parsed
+            .subject_words()
+            .filter(|word| word.chars().any(char::is_alphabetic) && word.chars().count() >= 3)
+            .filter(|word| self.parsed.entries_with(word).next().is_none())
+            .collect()
     }
 
-    fn is_word_missing(&self, at: usize, subject: &BTreeSet<String>) -> tantivy::Result<bool> {
+    fn is_word_missing(&self, at: usize, required: &BTreeSet<&str>) -> tantivy::Result<bool> {
         let written = self.words.written(at..at + 1);
         let stems = tokenize(&written);
-        if !stems.iter().any(|stem| subject.contains(stem)) || self.has_stems(&stems)? {
+        if !stems.iter().any(|stem| required.contains(stem.as_str())) || self.has_stems(&stems)? {
             return Ok(false);
         }
         Ok(self.share(&stems)? >= MISSING_SHARE)
@@ -134,14 +117,10 @@ impl MissingTerms<'_> {
     fn share(&self, stems: &[String]) -> tantivy::Result<f32> {
         let mut own = 0.0_f32;
         let mut all = 0.0;
-        for (word, weight) in &self.parsed.words {
-            let is_asked = *weight < 1.0 || self.issuer_words.contains(word);
-            if is_asked || is_stop_word(word) || is_question_word(word) {
-                continue;
-            }
+        for word in self.parsed.subject_words() {
             let term = Term::from_field_text(self.fields.body, word);
             let rarity = self.statistics.idf(&term)?;
-            match stems.contains(word) {
+            match stems.iter().any(|stem| stem == word) {
                 // The parts of a compound are one word.
                 true => own = own.max(rarity),
                 false => all += rarity,
@@ -165,30 +144,18 @@ impl MissingTerms<'_> {
         let fields = self.fields;
         for field in [fields.body, fields.path, fields.headings, fields.running] {
             let term = Term::from_field_text(field, stem);
-            if self.searcher.doc_freq(&term)? > 0 && self.exists(&*basic(term))? {
+            if self.searcher.doc_freq(&term)? > 0 && self.exists(&*has_term(term))? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    // Stops at the first match: the words of most queries are on thousands of pages.
     fn exists(&self, query: &dyn IndexQuery) -> tantivy::Result<bool> {
-        if let Some(passages) = self.passages {
-            return passages.has_match(query);
+        match self.passages {
+            Some(passages) => passages.has_match(query),
+            None => self.searcher.has_match(query),
         }
-        let weight = self.searcher.match_weight(query)?;
-        for reader in self.searcher.segment_readers() {
-            let mut scorer = weight.scorer(reader, 1.0)?;
-            let mut doc = scorer.doc();
-            while doc != TERMINATED {
-                if !reader.is_deleted(doc) {
-                    return Ok(true);
-                }
-                doc = scorer.advance();
-            }
-        }
-        Ok(false)
     }
 
     // Runs of capitalized words that are no known names: `Oracle Health`, `737 MAX`, `Kodak`.
@@ -296,13 +263,9 @@ impl MissingTerms<'_> {
 
     // Whether the lexicon knows what texts say instead.
     fn is_in_lexicon(&self, stems: &[String]) -> bool {
-        let content = content_words(self.text);
-        let entries = Lexicon::get().triggered_entries(&content);
-        entries.iter().any(|entry| {
-            content[entry.from.clone()]
-                .iter()
-                .any(|word| stems.contains(word))
-        })
+        stems
+            .iter()
+            .any(|stem| self.parsed.entries_with(stem).next().is_some())
     }
 
     fn has_phrase(&self, stems: &[String]) -> tantivy::Result<bool> {
@@ -363,7 +326,7 @@ impl MissingTerms<'_> {
     // Whether a document is of the year, or a table has it over a column.
     fn has_column(&self, year: u16) -> tantivy::Result<bool> {
         for field in [self.fields.years, self.fields.near_years] {
-            if self.exists(&*basic(Term::from_field_text(field, &year.to_string())))? {
+            if self.exists(&*has_term(Term::from_field_text(field, &year.to_string())))? {
                 return Ok(true);
             }
         }
@@ -405,7 +368,12 @@ impl MissingTerms<'_> {
     fn company_of(&self, alias_word: &str) -> tantivy::Result<Option<String>> {
         let term = Term::from_field_text(self.fields.alias_words, alias_word);
         let top = TopDocs::with_limit(1).order_by_score();
-        let Some((_, address)) = self.searcher.search(&basic(term), &top)?.first().copied() else {
+        let Some((_, address)) = self
+            .searcher
+            .search(&has_term(term), &top)?
+            .first()
+            .copied()
+        else {
             return Ok(None);
         };
         let stored: TantivyDocument = self.searcher.doc(address)?;
@@ -448,7 +416,7 @@ impl MissingTerms<'_> {
     fn written_in_scope(&self, stem: &str) -> tantivy::Result<Option<String>> {
         let query = all_of(
             self.scope,
-            basic(Term::from_field_text(self.fields.body, stem)),
+            has_term(Term::from_field_text(self.fields.body, stem)),
         );
         let hits = self
             .searcher
@@ -469,8 +437,4 @@ impl MissingTerms<'_> {
         });
         Ok(written)
     }
-}
-
-fn basic(term: Term) -> Box<dyn IndexQuery> {
-    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }

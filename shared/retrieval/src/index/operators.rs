@@ -6,13 +6,11 @@
 use std::ops::Bound;
 
 use stemma_reading::tokenizer::tokenize;
-use tantivy::query::{
-    AllQuery, BooleanQuery, Occur, PhraseQuery, Query as IndexQuery, RangeQuery, TermQuery,
-};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, TERMINATED, Term};
+use tantivy::Term;
+use tantivy::query::{AllQuery, BooleanQuery, Occur, PhraseQuery, Query as IndexQuery, RangeQuery};
 
-use super::document_filter::all_of;
+use super::document_filter::{all_of, has_term};
+use super::ranking::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;
@@ -44,7 +42,7 @@ impl TextConditions {
                 continue;
             }
             let filters = [requirement_query(fields, requirement)];
-            if any_passage(searcher, fields, scope, &filters)? {
+            if searcher.has_match(&passages(fields, scope, &filters))? {
                 required.push(requirement.clone());
             } else {
                 notes.push(absent_note(requirement));
@@ -52,7 +50,7 @@ impl TextConditions {
         }
         let all = required.iter().map(|one| requirement_query(fields, one));
         let all: Vec<Box<dyn IndexQuery>> = all.collect();
-        if required.len() > 1 && !any_passage(searcher, fields, scope, &all)? {
+        if required.len() > 1 && !searcher.has_match(&passages(fields, scope, &all))? {
             notes.push(apart_note(&required));
             required = vec![Requirement(
                 required.into_iter().flat_map(|one| one.0).collect(),
@@ -136,30 +134,25 @@ impl TextConditions {
             return Ok(false);
         }
         let document = Term::from_field_text(fields.doc, &section.doc_id.to_string());
-        let mut scope = vec![basic(document)];
+        let mut scope = vec![has_term(document)];
         if let Some((start, end)) = section.pages {
             let page = |number: u32| Term::from_field_u64(fields.page, u64::from(number));
             scope.push(Box::new(RangeQuery::new(
                 Bound::Included(page(start)),
                 Bound::Included(page(end)),
             )));
-            return any_passage(searcher, fields, &scope, &self.filters);
+            return searcher.has_match(&passages(fields, &scope, &self.filters));
         }
-        let mut found = false;
-        for_each_passage(searcher, fields, &scope, &self.filters, |address| {
+        let passages = PassageSet::matching(searcher, &passages(fields, &scope, &self.filters))?;
+        for address in passages.addresses() {
             let stored = StoredPassage::load(searcher, fields, address)?;
-            let sections = stored.iter().flat_map(|stored| &stored.entry.sections);
-            found = sections
-                .map(|one| one.id)
-                .any(|id| id == section.section_id.0);
-            Ok(!found)
-        })?;
-        Ok(found)
+            let mut sections = stored.iter().flat_map(|stored| &stored.entry.sections);
+            if sections.any(|one| one.id == section.section_id.0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
-}
-
-fn basic(term: Term) -> Box<dyn IndexQuery> {
-    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
 fn names_issuer(requirement: &Requirement, issuer_words: &[String]) -> bool {
@@ -235,7 +228,7 @@ fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
         .map(|word| Term::from_field_text(field, word))
         .collect();
     match (terms.pop(), one.field) {
-        (Some(term), _) if terms.is_empty() => basic(term),
+        (Some(term), _) if terms.is_empty() => has_term(term),
         (Some(term), TextField::Text) => {
             terms.push(term);
             Box::new(PhraseQuery::new(terms))
@@ -245,7 +238,7 @@ fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
             terms
                 .into_iter()
                 .chain(last)
-                .map(|term| (Occur::Must, basic(term)))
+                .map(|term| (Occur::Must, has_term(term)))
                 .collect(),
         )),
     }
@@ -273,47 +266,16 @@ fn contains_words(text: &str, words: &[String]) -> bool {
         .any(|window| window == words)
 }
 
-// Whether a passage matches all filters.
-fn any_passage(
-    searcher: &IndexSearcher,
+// The passages that match all filters.
+fn passages(
     fields: &Fields,
     scope: &[Box<dyn IndexQuery>],
     filters: &[Box<dyn IndexQuery>],
-) -> tantivy::Result<bool> {
-    let mut any = false;
-    for_each_passage(searcher, fields, scope, filters, |_| {
-        any = true;
-        Ok(false)
-    })?;
-    Ok(any)
-}
-
-// Visits the passages that match all filters, until `visit` returns false.
-fn for_each_passage(
-    searcher: &IndexSearcher,
-    fields: &Fields,
-    scope: &[Box<dyn IndexQuery>],
-    filters: &[Box<dyn IndexQuery>],
-    mut visit: impl FnMut(DocAddress) -> tantivy::Result<bool>,
-) -> tantivy::Result<()> {
+) -> BooleanQuery {
     let all: Vec<Box<dyn IndexQuery>> = scope
         .iter()
         .chain(filters)
         .map(|query| query.box_clone())
         .collect();
-    let query = all_of(&all, basic(fields.kind_term(IndexEntryKind::Passage)));
-    let weight = searcher.match_weight(&query)?;
-    for (segment, reader) in (0..).zip(searcher.segment_readers()) {
-        let mut scorer = weight.scorer(reader, 1.0)?;
-        while scorer.doc() != TERMINATED {
-            let alive = reader.alive_bitset();
-            if alive.is_none_or(|alive| alive.is_alive(scorer.doc()))
-                && !visit(DocAddress::new(segment, scorer.doc()))?
-            {
-                return Ok(());
-            }
-            scorer.advance();
-        }
-    }
-    Ok(())
+    all_of(&all, has_term(fields.kind_term(IndexEntryKind::Passage)))
 }

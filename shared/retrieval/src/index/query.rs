@@ -7,11 +7,10 @@ use std::time::Instant;
 
 use stemma_store::PortError;
 use tantivy::collector::Count;
-use tantivy::query::{Query as IndexQuery, TermQuery};
-use tantivy::schema::{Field as IndexField, IndexRecordOption};
+use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
-use super::document_filter::{all_of, any_term, filter_query};
+use super::document_filter::{all_of, any_term, filter_query, has_term};
 use super::document_fit::DocumentFit;
 use super::entry::doc_key;
 use super::evidence::{self, Evidence};
@@ -58,7 +57,7 @@ pub fn search(
 ) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
     let run = SearchRun::new(searcher, names, query)?;
-    let statistics = run.statistics().map_err(|error| damaged(&error))?;
+    let statistics = run.statistics()?;
     let missing = run.missing_terms(&statistics);
     let mut results = SearchResults {
         terms: run
@@ -67,14 +66,13 @@ pub fn search(
             .iter()
             .map(|(word, _)| word.clone())
             .collect(),
-        applied_filters: run.applied_filters().map_err(|error| damaged(&error))?,
-        notes: run.notes(&missing).map_err(|error| damaged(&error))?,
+        applied_filters: run.applied_filters()?,
+        notes: run.notes(&missing)?,
         stats: run.stats.clone(),
-        missing_terms: missing.find().map_err(|error| damaged(&error))?,
+        missing_terms: missing.find()?,
         ..SearchResults::default()
     };
-    run.ranked(&statistics, &mut results)
-        .map_err(|error| damaged(&error))?;
+    run.ranked(&statistics, &mut results)?;
     if results.hits.is_empty() && query.skip == 0 {
         results.notes.extend(run.conditions.excluded_note());
     }
@@ -121,29 +119,28 @@ pub fn meets_operators(
         let conditions = &run.conditions;
         conditions.allows_section(searcher, &run.fields, section)
     });
-    let tests: tantivy::Result<Vec<bool>> = tests.collect();
-    tests.map_err(|error| damaged(&error))
+    Ok(tests.collect::<tantivy::Result<_>>()?)
 }
 
-// Only what cannot be read is damage. Other errors are of the query or of the moment.
-fn damaged(error: &TantivyError) -> SearchError {
-    let operation = match error {
-        _ if super::disk_failure(error).is_some() => "index.search",
-        TantivyError::DataCorruption(_)
-        | TantivyError::OpenReadError(_)
-        | TantivyError::DeserializeError(_)
-        | TantivyError::IncompatibleIndex(_) => DAMAGED,
-        _ => "index.search",
-    };
-    SearchError::Port(PortError::permanent(operation, error.to_string()))
+impl From<TantivyError> for SearchError {
+    // Only what cannot be read is damage. Other errors are of the query or of the moment.
+    fn from(error: TantivyError) -> Self {
+        let operation = match &error {
+            _ if super::disk_failure(&error).is_some() => "index.search",
+            TantivyError::DataCorruption(_)
+            | TantivyError::OpenReadError(_)
+            | TantivyError::DeserializeError(_)
+            | TantivyError::IncompatibleIndex(_) => DAMAGED,
+            _ => "index.search",
+        };
+        Self::Port(PortError::permanent(operation, error.to_string()))
+    }
 }
 
 struct SearchRun<'s> {
     searcher: &'s IndexSearcher,
     fields: Fields,
     query: &'s Query,
-    // The text of the query with its dates in one writing, and its words.
-    text: String,
     words: QueryWords,
     issuers: IssuerRouting,
     parsed: ParsedQuery,
@@ -176,10 +173,9 @@ impl<'s> SearchRun<'s> {
             });
         }
         let fields = Fields::get();
-        let (_, unified) = QueryPeriod::parse(&text);
-        let words = QueryWords::new(&unified);
-        let mut issuers =
-            route::route(searcher, &fields, names, &words).map_err(|error| damaged(&error))?;
+        let (period, text) = QueryPeriod::parse(&text);
+        let words = QueryWords::new(&text);
+        let mut issuers = route::route(searcher, &fields, names, &words)?;
         let single = match &query.within {
             DocumentScope::Documents(docs) if docs.len() == 1 => docs.first().copied(),
             _ => None,
@@ -192,19 +188,16 @@ impl<'s> SearchRun<'s> {
         }
         // A single document leaves nothing to route.
         if single.is_some() || !query.filter.is_empty() && issuers.documents.is_none() {
-            issuers = IssuerRouting {
-                issuer_words: issuers.issuer_words,
-                names: issuers.names,
-                ..IssuerRouting::default()
-            };
+            issuers.documents = None;
+            issuers.applied_filters.clear();
         }
-        let parsed = ParsedQuery::parse(&text, &issuers.issuer_words);
+        let issuer_words = std::mem::take(&mut issuers.issuer_words);
+        let parsed = ParsedQuery::new(text, period, issuer_words);
         let terms = QueryTerms::new(&parsed);
         let mut run = Self {
             searcher,
             fields,
             query,
-            text: unified,
             words,
             issuers,
             parsed,
@@ -218,8 +211,8 @@ impl<'s> SearchRun<'s> {
             notes: Vec::new(),
             stats: SearchStats::default(),
         };
-        run.select_documents().map_err(|error| damaged(&error))?;
-        run.set_conditions().map_err(|error| damaged(&error))?;
+        run.select_documents()?;
+        run.set_conditions()?;
         Ok(run)
     }
 
@@ -258,7 +251,8 @@ impl<'s> SearchRun<'s> {
     // An Item that the query names and no document has is ignored; one that the caller gives is not.
     fn select_item(&mut self, item: &ItemRef) -> tantivy::Result<()> {
         let name = item_name(item);
-        self.scope.push(self.term_query(self.fields.items, &name));
+        let term = Term::from_field_text(self.fields.items, &name);
+        self.scope.push(has_term(term));
         self.of_item = self.passages_of(&self.scope)?;
         if self.of_item.as_ref().is_some_and(|found| found.len() > 0) || self.stats.documents == 0 {
             return Ok(());
@@ -283,7 +277,7 @@ impl<'s> SearchRun<'s> {
             &self.fields,
             &self.scope,
             &self.query.operators,
-            &self.issuers.issuer_words,
+            &self.parsed.issuer_words,
         )?;
         self.conditions = conditions;
         self.notes.extend(notes);
@@ -313,34 +307,19 @@ impl<'s> SearchRun<'s> {
             scope: &self.scope[..self.document_filters],
             documents: &self.documents,
             passages: self.passages.as_ref(),
-            text: &self.text,
             words: &self.words,
             parsed: &self.parsed,
             names: &self.issuers.names,
-            issuer_words: &self.issuers.issuer_words,
             statistics,
         }
     }
 
     // The share of the query that one of the best passages has.
     fn evidence(&self, best: &[ScoredPassage]) -> tantivy::Result<Option<f32>> {
-        let evidence = Evidence::new(
-            self.searcher,
-            &self.fields,
-            &self.parsed,
-            &self.issuers.issuer_words,
-            &self.text,
-        )?;
+        let evidence = Evidence::new(self.searcher, &self.fields, &self.parsed)?;
         let best = best.iter().take(evidence::PASSAGES);
         let best = best.map(|passage| passage.address).collect();
         evidence.best(&PassageSet::new(self.searcher, best), &self.fields)
-    }
-
-    fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
-        Box::new(TermQuery::new(
-            Term::from_field_text(field, text),
-            IndexRecordOption::Basic,
-        ))
     }
 
     // The documents that the caller allows.
@@ -379,18 +358,12 @@ impl<'s> SearchRun<'s> {
 
     // The entries of a kind in scope.
     fn in_scope(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
+        let query = has_term(self.fields.kind_term(kind));
         if self.scope.is_empty() {
             // The index knows the count of a single term without reading postings.
-            return self.kind_query(kind);
+            return query;
         }
-        Box::new(all_of(&self.scope, self.kind_query(kind)))
-    }
-
-    fn kind_query(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
-        Box::new(TermQuery::new(
-            self.fields.kind_term(kind),
-            IndexRecordOption::Basic,
-        ))
+        Box::new(all_of(&self.scope, query))
     }
 
     // Ranks passages and gathers them into sections.
@@ -483,8 +456,8 @@ impl<'s> SearchRun<'s> {
         if filters.is_empty() {
             return Ok(None);
         }
-        let query = all_of(filters, self.kind_query(IndexEntryKind::Passage));
-        PassageSet::matching(self.searcher, &query).map(Some)
+        let passage = has_term(self.fields.kind_term(IndexEntryKind::Passage));
+        PassageSet::matching(self.searcher, &all_of(filters, passage)).map(Some)
     }
 
     // The scope with the operators of the query.

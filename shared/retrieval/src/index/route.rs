@@ -11,11 +11,11 @@ use std::ops::Range;
 
 use stemma_reading::tokenizer::{is_stop_word, tokenize};
 use tantivy::collector::{Count, TopDocs};
-use tantivy::query::{BooleanQuery, TermQuery};
-use tantivy::schema::{IndexRecordOption, Value};
+use tantivy::query::BooleanQuery;
+use tantivy::schema::Value;
 use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::any_term;
+use super::document_filter::{any_term, has_term};
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
@@ -227,7 +227,7 @@ impl Router<'_> {
         if self.searcher.doc_freq(&term)? == 0 {
             return Ok(());
         }
-        let query = TermQuery::new(term, IndexRecordOption::Basic);
+        let query = has_term(term);
         let hits = self.searcher.search(
             &query,
             &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
@@ -282,11 +282,11 @@ impl Router<'_> {
     }
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
-        let all = self.searcher.search(&basic_term(term.clone()), &Count)?;
+        let all = self.searcher.search(&has_term(term.clone()), &Count)?;
         let keys = documents
             .iter()
             .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-        let own = BooleanQuery::intersection(vec![basic_term(term), any_term(keys.collect())]);
+        let own = BooleanQuery::intersection(vec![has_term(term), any_term(keys.collect())]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
@@ -449,8 +449,8 @@ impl Router<'_> {
         let mut identities: BTreeSet<String> = BTreeSet::new();
         for key in documents.iter().take(READ_DOCUMENTS) {
             let query = BooleanQuery::intersection(vec![
-                basic_term(Term::from_field_u64(self.fields.doc_key, *key)),
-                basic_term(self.fields.kind_term(IndexEntryKind::Document)),
+                has_term(Term::from_field_u64(self.fields.doc_key, *key)),
+                has_term(self.fields.kind_term(IndexEntryKind::Document)),
             ]);
             let top = TopDocs::with_limit(1).order_by_score();
             for (_, address) in self.searcher.search(&query, &top)? {
@@ -463,7 +463,7 @@ impl Router<'_> {
             }
         }
         for identity in identities {
-            let query = basic_term(Term::from_field_text(self.fields.identity, &identity));
+            let query = has_term(Term::from_field_text(self.fields.identity, &identity));
             let top = TopDocs::with_limit(MAX_DOCUMENTS).order_by_score();
             for (_, address) in self.searcher.search(&query, &top)? {
                 let numbers = self
@@ -475,10 +475,6 @@ impl Router<'_> {
         }
         Ok(())
     }
-}
-
-fn basic_term(term: Term) -> Box<dyn tantivy::query::Query> {
-    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
 // How the query writes some words: the weaker the alias, the more it must look like a name.
@@ -503,10 +499,7 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
         _ if !has_letters => Spelling::Other,
         // These have one word, which saves many lookups.
         AliasStrength::First | AliasStrength::Short if words.len() > 1 => Spelling::Other,
-        AliasStrength::Name => {
-            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
-        }
-        AliasStrength::Likely => {
+        AliasStrength::Name | AliasStrength::Likely => {
             as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
         }
         AliasStrength::Capitals if has_case && words.iter().all(|word| word.upper) => {

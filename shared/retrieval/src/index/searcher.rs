@@ -6,7 +6,7 @@ use tantivy::collector::Collector;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Weight};
 use tantivy::schema::document::DocumentDeserialize;
 use tantivy::schema::{Field, Schema};
-use tantivy::{DocAddress, Searcher, SegmentReader, Term};
+use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
 /// Searches the shards of an index as if they were one: the ordinal of a segment is its position among the segments of all
 /// shards, and frequencies are those in all shards.
@@ -83,6 +83,21 @@ impl IndexSearcher {
     /// What matches a query in each segment, without scores.
     pub(super) fn match_weight(&self, query: &dyn Query) -> tantivy::Result<Box<dyn Weight>> {
         query.weight(EnableScoring::disabled_from_schema(&self.schema))
+    }
+
+    /// Whether an entry matches a query. It stops at the first one: the words of most queries are on thousands of pages.
+    pub(super) fn has_match(&self, query: &dyn Query) -> tantivy::Result<bool> {
+        let weight = self.match_weight(query)?;
+        for reader in &self.segments {
+            let mut scorer = weight.scorer(reader, 1.0)?;
+            while scorer.doc() != TERMINATED {
+                if !reader.is_deleted(scorer.doc()) {
+                    return Ok(true);
+                }
+                scorer.advance();
+            }
+        }
+        Ok(false)
     }
 
     /// Collects what matches a query in all shards.

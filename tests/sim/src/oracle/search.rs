@@ -64,15 +64,6 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
             });
             json!({ "documents": documents.collect::<Vec<_>>() })
         }
-        RequestStage::RouteFilter => json!({ "conditions": conditions(&facts, question) }),
-        RequestStage::ChooseRules => {
-            let rules: Vec<u64> = question
-                .blocks_named("Rule")
-                .filter(|block| likeness(&facts.question, &block.text) > 0.2)
-                .map(|block| block.number)
-                .collect();
-            json!({ "rules": rules })
-        }
         _ => {
             let entries = entries(question);
             let mut scored: Vec<(f64, &ListingEntry)> = entries
@@ -202,30 +193,6 @@ fn analysis(facts: &QuestionFacts<'_>) -> Value {
         "topic": words.join(" "), "aspects": [facts.question], "kind": "fact", "key_terms": words,
         "years": years.filter_map(|year| year.parse::<u16>().ok()).collect::<Vec<_>>(), "locations": [],
     })
-}
-
-// Facet values that the question names.
-fn conditions(facts: &QuestionFacts<'_>, question: &PromptRequest) -> Vec<Value> {
-    let text = question
-        .blocks_named("Facets")
-        .next()
-        .map(|block| block.text.as_str())
-        .unwrap_or_default();
-    let lines = text.lines().filter_map(|line| line.split_once(": "));
-    let is_mentioned = |value: &str| {
-        !value.is_empty()
-            && facts
-                .question
-                .to_lowercase()
-                .contains(&value.to_lowercase())
-    };
-    let matching = lines.flat_map(|(facet, values)| {
-        let values = values.split(" | ").filter(|value| is_mentioned(value));
-        values
-            .map(move |value| json!({ "facet": facet, "value": value }))
-            .collect::<Vec<_>>()
-    });
-    matching.collect()
 }
 
 pub(super) fn normalize_whitespace(text: &str) -> String {

@@ -41,18 +41,6 @@ impl<'a> Beam<'a> {
             .collect();
     }
 
-    // The best sections of the level.
-    fn picked(&self, trace: &StrategyTrace) -> Vec<usize> {
-        let mut scored: Vec<(f32, usize)> = self
-            .level
-            .iter()
-            .filter_map(|at| Some((trace.score(*at)?, *at)))
-            .filter(|(score, _)| *score >= THRESHOLD)
-            .collect();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        scored.into_iter().take(WIDTH).map(|(_, at)| at).collect()
-    }
-
     // Candidates of the ranking: visited sections and lexical hits, ordered by both scores.
     fn candidates(&self, trace: &StrategyTrace) -> Vec<usize> {
         let mut all: Vec<usize> = trace
@@ -91,7 +79,7 @@ impl Strategy for Beam<'_> {
             return None;
         }
         if self.depth > 0 {
-            let picked = self.picked(trace);
+            let picked = trace.best(self.level.iter().copied(), WIDTH);
             self.descend(&picked);
         }
         while self.depth < MAX_DEPTH && !self.level.is_empty() {

@@ -4,7 +4,7 @@
 //! at the descendant with the best lexical score. The model scores the batch in one call, by title and summary. The last call
 //! reads excerpts of the best sections, which is new evidence rather than the same score again.
 
-use super::{Batch, Strategy, StrategyTrace, THRESHOLD};
+use super::{Batch, Strategy, StrategyTrace};
 use crate::tree_search::scoring::ScoringTask;
 use crate::tree_search::search_tree::SearchTree;
 
@@ -155,15 +155,7 @@ impl Strategy for Mcts<'_> {
             }
         }
         self.is_done = true;
-        let mut best: Vec<(f32, usize)> = trace
-            .scored
-            .iter()
-            .map(|(at, scored)| (scored.score(), *at))
-            .filter(|(score, _)| *score >= THRESHOLD)
-            .collect();
-        best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        best.truncate(BATCH);
-        let best = best.into_iter().map(|(_, at)| at);
-        Batch::new(ScoringTask::SCORE_TEXT, best.collect())
+        let best = trace.best(trace.scored.keys().copied(), BATCH);
+        Batch::new(ScoringTask::SCORE_TEXT, best)
     }
 }

@@ -12,14 +12,11 @@ mod single;
 
 use std::collections::BTreeMap;
 
-use stemma_document::SectionId;
-
-use super::llm_session::{LlmSession, SessionError};
+use super::llm_session::LlmSession;
 use super::result::{Note, TreeSearchStrategy};
-use super::score_cache::ScoreCache;
-use super::scoring::{Excerpt, ScoringQuestion, ScoringReply, ScoringTask, SectionScore};
+use super::scoring::{Excerpt, ScoringQuestion, ScoringReply, ScoringTask};
 use super::search_tree::{SearchTree, one_line, truncate};
-use stemma_catalog::catalog::CatalogDocument;
+use super::session_error::SessionError;
 use stemma_catalog::document_store::DocumentStore;
 
 /// Minimum score of a section that is good enough for the result.
@@ -48,32 +45,20 @@ impl Batch {
     }
 }
 
-/// How a walk went.
-pub(super) struct WalkEnd {
-    /// Name of the strategy that was used.
-    pub(super) strategy: &'static str,
-    /// Why it was used.
-    pub(super) why: String,
-    /// What ended the walk early.
-    pub(super) error: Option<SessionError>,
-}
-
 /// Walks a document with a strategy, or with one that fits (`Auto`).
 pub(super) async fn walk(
     context: &SearchContext<'_>,
     strategy: TreeSearchStrategy,
-    trace: &mut StrategyTrace,
-) -> WalkEnd {
+) -> StrategyTrace {
+    let mut trace = StrategyTrace::default();
     let (chosen, why) = match strategy {
         TreeSearchStrategy::Auto => auto::choose_strategy(context),
         named => (Some(named), "asked for".into()),
     };
+    trace.why = why;
     let Some(chosen) = chosen else {
-        return WalkEnd {
-            strategy: "lexical",
-            why,
-            error: None,
-        };
+        trace.strategy = "lexical";
+        return trace;
     };
     let tree = context.tree;
     let (used, mut strategy): (_, Box<dyn Strategy + '_>) = match chosen {
@@ -92,18 +77,15 @@ pub(super) async fn walk(
             Box::new(best_first::BestFirst::new(tree)),
         ),
     };
-    let mut error = None;
-    while let Some(batch) = strategy.next_batch(trace) {
-        if let Err(failed) = context.score(&batch, trace).await {
-            error = Some(failed);
+    trace.strategy = used.as_str();
+    while let Some(batch) = strategy.next_batch(&mut trace) {
+        if let Err(error) = context.score(&batch, &mut trace).await {
+            trace.notes.push(Note::from_error(tree.name(), &error));
+            trace.is_cut_short = true;
             break;
         }
     }
-    WalkEnd {
-        strategy: used.as_str(),
-        why,
-        error,
-    }
+    trace
 }
 
 pub(super) struct SearchContext<'a> {
@@ -111,12 +93,16 @@ pub(super) struct SearchContext<'a> {
     pub(super) session: &'a LlmSession,
     pub(super) question: &'a ScoringQuestion,
     pub(super) store: &'a dyn DocumentStore,
-    pub(super) listed: &'a CatalogDocument,
-    pub(super) scores: &'a ScoreCache,
 }
 
+/// How a walk went.
 #[derive(Debug, Default)]
 pub(super) struct StrategyTrace {
+    // The strategy that was used, and why.
+    pub(super) strategy: &'static str,
+    pub(super) why: String,
+    // Whether the model failed, or the budget was used up.
+    pub(super) is_cut_short: bool,
     // By index in the tree.
     pub(super) scored: BTreeMap<usize, ScoredSection>,
     // The model's own words, call by call.
@@ -191,6 +177,16 @@ impl StrategyTrace {
         self.scored.get(&at).map(ScoredSection::score)
     }
 
+    // The sections of `among` that are good enough, best first.
+    fn best(&self, among: impl Iterator<Item = usize>, most: usize) -> Vec<usize> {
+        let mut scored: Vec<(f32, usize)> = among
+            .filter_map(|at| Some((self.score(at)?, at)))
+            .filter(|(score, _)| *score >= THRESHOLD)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        scored.into_iter().take(most).map(|(_, at)| at).collect()
+    }
+
     // Counts sections scored by a model only.
     pub(super) fn count_at_least(&self, threshold: f32) -> usize {
         self.scored
@@ -201,36 +197,15 @@ impl StrategyTrace {
 }
 
 impl SearchContext<'_> {
-    // Asks the model for the scores of a batch that are not cached. A listing of the whole tree names only the best sections, so
-    // its scores are not cached.
     async fn score(&self, batch: &Batch, trace: &mut StrategyTrace) -> Result<(), SessionError> {
-        let task = batch.task;
-        let cached: Vec<SectionScore> = batch
-            .sections
-            .iter()
-            .filter(|_| !task.shows_tree)
-            .filter_map(|at| self.scores.get(self, task, *at))
-            .collect();
-        let unscored: Vec<usize> = batch
-            .sections
-            .iter()
-            .copied()
-            .filter(|at| !cached.iter().any(|score| score.at == *at))
-            .collect();
-        let mut reply = ScoringReply::default();
-        if !unscored.is_empty() {
-            let excerpts = self.excerpts(task, &unscored).await;
-            let listing = self.listing(task, &unscored, &excerpts);
-            reply = self
-                .question
-                .score_sections(self.session, task, self.tree, &listing, &unscored)
-                .await?;
-            for score in reply.scores.iter().filter(|_| !task.shows_tree) {
-                self.scores.put(self, task, score);
-            }
-        }
-        reply.scores.extend(cached);
-        if task == ScoringTask::RANK {
+        let Batch { task, sections } = batch;
+        let excerpts = self.excerpts(*task, sections).await;
+        let listing = self.listing(*task, sections, &excerpts);
+        let reply = self
+            .question
+            .score_sections(self.session, *task, self.tree, &listing, sections)
+            .await?;
+        if *task == ScoringTask::RANK {
             // The ranking is the result. What led to it is not.
             trace.scored.clear();
         }
@@ -266,32 +241,22 @@ impl SearchContext<'_> {
             Excerpt::None => return Vec::new(),
             Excerpt::Snippet(most_chars) => (Vec::new(), most_chars),
             Excerpt::Text(most_chars) => {
-                (self.section_texts(sections, most_chars).await, most_chars)
+                let texts = self.tree.texts(self.store, sections, 4 * most_chars);
+                (texts.await, most_chars)
             }
         };
         sections
             .iter()
             .enumerate()
-            .map(|(n, at)| match texts.get(n) {
-                Some(text) if !text.is_empty() => truncate(&one_line(text), most_chars),
+            .map(|(n, at)| {
+                let text = texts.get(n).map(String::as_str);
                 // Also where the store has no text.
-                _ => truncate(&one_line(&self.snippet(*at)), most_chars),
+                let text = text.filter(|text| !text.is_empty()).or_else(|| {
+                    let hit = self.tree.hits.get(&self.tree.nodes[*at].id);
+                    hit.map(|hit| hit.excerpt.text.as_str())
+                });
+                truncate(&one_line(text.unwrap_or_default()), most_chars)
             })
             .collect()
-    }
-
-    // The beginnings of section texts.
-    async fn section_texts(&self, sections: &[usize], most_chars: usize) -> Vec<String> {
-        let ids: Vec<SectionId> = sections.iter().map(|at| self.tree.nodes[*at].id).collect();
-        self.store
-            .section_texts(self.listed, &ids, 4 * most_chars)
-            .await
-            .unwrap_or_default()
-    }
-
-    // The snippet of the search hit in a section, or nothing.
-    fn snippet(&self, at: usize) -> String {
-        let hit = self.tree.hits.get(&self.tree.nodes[at].id);
-        hit.map(|hit| hit.excerpt.text.clone()).unwrap_or_default()
     }
 }

@@ -6,7 +6,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Term};
 
 use super::{CANDIDATES, HitList, MAX_GROUPS, ScoredPassage, SearchRun};
-use crate::index::document_filter::all_of;
+use crate::index::document_filter::{all_of, has_term};
 use crate::search::SearchResults;
 
 // Bounds a search for all words of a query.
@@ -29,7 +29,7 @@ impl SearchRun<'_> {
         let mut scope = self.passage_scope();
         if !self.allows_amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
-            scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
+            scope.push(has_term(term));
         }
         let query: Box<dyn IndexQuery> = Box::new(query);
         let mut hits = self.hit_list();

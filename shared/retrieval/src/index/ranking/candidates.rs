@@ -117,7 +117,7 @@ impl<'s> PassageSet<'s> {
         addresses.filter(|address| ordinals.contains(&address.segment_ord))
     }
 
-    pub(super) fn addresses(&self) -> impl Iterator<Item = DocAddress> {
+    pub(in crate::index) fn addresses(&self) -> impl Iterator<Item = DocAddress> {
         self.segments.iter().flat_map(|segment| {
             let docs = segment.docs.iter();
             docs.map(|doc| DocAddress::new(segment.ordinal, *doc))

@@ -14,8 +14,6 @@ mod words;
 use std::collections::BTreeMap;
 
 use stemma_reading::statement_pages::StatementKind;
-use tantivy::query::TermQuery;
-use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Term};
 
 pub(super) use self::candidates::{PassageSet, ScopeStatistics};
@@ -23,6 +21,7 @@ use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
 use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
+use super::document_filter::has_term;
 use super::document_fit::DocumentFit;
 use super::schema::{DocumentKind, Fields};
 use super::searcher::IndexSearcher;
@@ -175,9 +174,7 @@ impl<'q> Ranking<'q> {
         for (term, weight) in self.words.weighted_terms() {
             let occurs = self.searcher.doc_freq(term)? > 0
                 && match scope {
-                    Some(scope) => {
-                        scope.has_match(&TermQuery::new(term.clone(), IndexRecordOption::Basic))?
-                    }
+                    Some(scope) => scope.has_match(&*has_term(term.clone()))?,
                     None => true,
                 };
             if occurs {
