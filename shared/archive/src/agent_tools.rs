@@ -288,13 +288,13 @@ impl AgentTools {
             Extent::Lines(_) => Vec::new(),
         };
         let last = read.last().copied().unwrap_or(requested.total);
-        let shown = format_pages(&PageSpan::clipped(spans, 1, last));
+        let pages = format_pages(&PageSpan::clipped(spans, 1, last));
         let rest = match PageSpan::clipped(spans, last + 1, u32::MAX).as_slice() {
             [] => String::new(),
             rest => format!("; left: {}", format_pages(rest)),
         };
         Ok(ToolReply {
-            summary: format!("{}s {shown} of {}{rest}", requested.unit, requested.total),
+            summary: format!("{}s {pages} of {}{rest}", requested.unit, requested.total),
             sections: vec![self.section_request(&listed, &published, section, read)?],
             ..ToolReply::default()
         })
@@ -362,7 +362,8 @@ impl AgentTools {
                 };
                 let id = resolve_section(tree, &listed.label, &item)?;
                 if let Some(span) = tree.section(id).and_then(|section| section.span.pages()) {
-                    let (start, end) = (span.start().get(), span.end().get());
+                    let start = span.start().get();
+                    let end = span.end().get();
                     pages.retain(|page| (start..=end).contains(page));
                     if pages.is_empty() {
                         return Err(ApiError::invalid(format!(

@@ -10,17 +10,6 @@ use crate::property::Property;
 // Each facet filter is checked per document; real paths have two or three.
 const MAX_FILTERS: usize = 16;
 
-/// The [`Property::Quality`] value for a score of doubt (0–1).
-// Of the 17 labeled trees from 0.4 on, 11 are among the 15 of 43 that score worst (locF1 × parent, tests/truth); of the 26
-// below, 4.
-pub fn quality_value(doubt: f32) -> &'static str {
-    match doubt {
-        doubt if doubt < 0.4 => "good",
-        doubt if doubt < 0.5 => "uncertain",
-        _ => "doubtful",
-    }
-}
-
 /// Selects values of a facet. All texts are normalized by [`Property::canonical`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FacetSelector {

@@ -8,7 +8,6 @@ use stemma_document::{Digest, Extent, Fact, FilingFacts};
 use stemma_reading::companies::company_key;
 
 use crate::document::CatalogDocument;
-use crate::facets::quality_value;
 
 /// How values compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,6 +200,17 @@ fn doubt(document: &CatalogDocument) -> Option<String> {
 
 fn quality(document: &CatalogDocument) -> Option<&str> {
     document.entry()?.doubt.map(quality_value)
+}
+
+/// The [`Property::Quality`] value for a score of doubt (0–1).
+// Of the 17 labeled trees from 0.4 on, 11 are among the 15 of 43 that score worst (locF1 × parent, tests/truth); of the 26
+// below, 4.
+pub fn quality_value(doubt: f32) -> &'static str {
+    match doubt {
+        doubt if doubt < 0.4 => "good",
+        doubt if doubt < 0.5 => "uncertain",
+        _ => "doubtful",
+    }
 }
 
 fn published_minute(document: &CatalogDocument) -> Option<String> {

@@ -185,8 +185,12 @@ impl ToolContext {
             .as_ref()
             .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
         let text = delimited("search results", &listing(&results, &facets));
-        let shown = response.hits.iter().take(results.len());
-        let links: Vec<_> = shown.take(MAX_LINKS).map(hit_link).collect();
+        let links: Vec<_> = response
+            .hits
+            .iter()
+            .take(results.len().min(MAX_LINKS))
+            .map(hit_link)
+            .collect();
         let data = SearchOutput {
             total,
             results,

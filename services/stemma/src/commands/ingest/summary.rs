@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stemma_catalog::facets::quality_value;
+use stemma_catalog::property::quality_value;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
 };
