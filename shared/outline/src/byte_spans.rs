@@ -1,4 +1,4 @@
-//! Where sections stand in the file, for sources whose lines know their bytes.
+//! Where sections are in the file, for sources whose lines know their bytes.
 
 use stemma_document::text::normalize_key;
 use stemma_document::{

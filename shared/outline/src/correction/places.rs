@@ -290,7 +290,7 @@ pub fn check(
             };
             errors.push(LineError::new(
                 *line,
-                format!("`{title}` stands {what} the heading of line {other}; headings follow the order of the document{hint}"),
+                format!("`{title}` is {what} the heading of line {other}; headings follow the order of the document{hint}"),
             ));
         }
     }

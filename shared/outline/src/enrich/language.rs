@@ -45,7 +45,7 @@ const LATIN: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// ISO 639-1 code; `None` if no language stands out.
+/// ISO 639-1 code; `None` if no language is clear.
 pub(super) fn detect_language<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     let mut counts = ScriptCounts::default();
     for line in lines {

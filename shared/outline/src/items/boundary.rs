@@ -125,7 +125,7 @@ fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
         .take(HEADING_LINES)
         .collect();
     let mut joined = String::new();
-    let stands = heading.iter().any(|line| {
+    let is_printed = heading.iter().any(|line| {
         joined.push_str(
             line.text
                 .get(..line.text.floor_char_boundary(400))
@@ -145,6 +145,6 @@ fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
             .unwrap_or_default(),
         page,
         line: heading.first().map_or(line, |first| first.number),
-        verified: section.verified && section.kind == SectionKind::Heading && stands,
+        verified: section.verified && section.kind == SectionKind::Heading && is_printed,
     }
 }

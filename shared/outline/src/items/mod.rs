@@ -115,7 +115,7 @@ impl ItemMap<'_> {
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
                 (None, None) if is_expected(entry) => {
-                    // A heading that was not found stands in the Item before it, so that its end is in doubt.
+                    // A heading that was not found is inside the Item before it, whose end is in doubt.
                     if self.form.always_names(entry)
                         && let Some(before) = items.last_mut()
                         && before.section.is_some()
@@ -222,7 +222,7 @@ impl ItemMap<'_> {
         content.extend(links::links_in(
             finder, self.tree, form, &sections, &referring,
         ));
-        content.retain(|link| !self.is_listed_beside(entry, link, &body));
+        content.retain(|link| !self.is_listed_with(entry, link, &body));
         if is_list {
             content.extend(finder.exhibit_index(&body.sentences, section));
         }
@@ -260,7 +260,7 @@ impl ItemMap<'_> {
         }
     }
 
-    /// The text that answers an Item without one together with Items that follow it: the headings of Items 10 to 13 often stand
+    /// The text that answers an Item without one together with Items that follow it: the headings of Items 10 to 13 are often
     /// above a single sentence, which names them.
     fn shared_answer(
         &self,
@@ -281,9 +281,9 @@ impl ItemMap<'_> {
         None
     }
 
-    /// Whether a link leads to an Item that the text names beside this one. That `Items 10 and 11` have one answer does not make
+    /// Whether a link leads to an Item that the text names together with this one. That `Items 10 and 11` have one answer does not make
     /// Item 11 the content of Item 10.
-    fn is_listed_beside(&self, entry: &FormEntry, link: &ItemLink, text: &ItemText) -> bool {
+    fn is_listed_with(&self, entry: &FormEntry, link: &ItemLink, text: &ItemText) -> bool {
         let ItemTarget::Section(id) = link.target else {
             return false;
         };
@@ -415,7 +415,7 @@ fn extent(
     (pages.or(own), tokens)
 }
 
-/// Where an Item stands in the file, as [`extent`] has its pages.
+/// Where an Item is in the file, as [`extent`] has its pages.
 fn byte_extent(
     sections: &[&Section],
     section: &Section,

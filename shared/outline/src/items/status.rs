@@ -11,7 +11,7 @@ use crate::structure::form_items::FormEntry;
 
 // A longer Item has content of its own, however much it refers.
 pub(super) const REFERRING_WORDS: usize = 400;
-// An Item is answered elsewhere if this share of its words stands in sentences that refer elsewhere.
+// An Item is answered elsewhere if this share of its words is in sentences that refer elsewhere.
 const REFERRING_SHARE: f32 = 0.5;
 // `None.` or `Not applicable.` may come with a short explanation.
 const NOTHING_WORDS: usize = 60;
@@ -19,7 +19,7 @@ const NOTHING_WORDS: usize = 60;
 const STATED_WORDS: usize = 150;
 // A statement that nothing happened fits in this length, with the definitions that it cites.
 const NEGATING_WORDS: usize = 100;
-// A negation stands near the start of such a statement.
+// A negation is near the start of such a statement.
 const NEGATION_WITHIN: usize = 30;
 // A heading of its own and `None.` below it.
 const HEADED_ANSWER_WORDS: usize = 12;
@@ -124,7 +124,7 @@ pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> 
         .sum();
     let share = referring as f32 / body.words.max(1) as f32;
     let mostly = referring > 0 && body.words <= REFERRING_WORDS && share >= REFERRING_SHARE;
-    // Part III of an annual report usually points to the proxy statement, even beside a table or a code of ethics.
+    // Part III of an annual report usually points to the proxy statement, even with a table or a code of ethics.
     let most = if form == "10-K" && entry.part == 3 {
         REFERRING_WORDS
     } else {

@@ -22,7 +22,7 @@ const MAX_SECTIONS: usize = 50_000;
 const HEADING_CHARS: usize = 100;
 // A shorter quotation is a word and not a heading.
 const MIN_TITLE: usize = 8;
-// The longest topic that stands for a heading.
+// The longest topic that may be a heading.
 const MAX_TOPIC_WORDS: usize = 6;
 // A table of contents ends within so many lines.
 const MAX_CONTENTS_LINES: usize = 600;
@@ -120,7 +120,7 @@ impl<'a> TargetFinder<'a> {
                 targets.push(link(quoted, target));
             }
         }
-        // An Item only contains the place that the sentence names besides.
+        // An Item only contains the other place that the sentence names.
         if !targets.iter().all(|target| self.is_item(&target.target)) {
             return targets;
         }
@@ -358,7 +358,7 @@ impl<'a> TargetFinder<'a> {
     }
 
     /// Where an Item begins whose heading is not printed: with the first of the entries below it in the table of contents
-    /// if that stands elsewhere, else with its first sub-section.
+    /// if that is elsewhere, else with its first sub-section.
     pub(super) fn unprinted_start(&self, section: &Section) -> Option<ItemLink> {
         let inside = subtree(section);
         let listed = self
@@ -388,7 +388,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The index to the financial statements, which stands before them.
+    /// The index to the financial statements, which precedes them.
     pub(super) fn statements_index(&self) -> Option<ItemLink> {
         let is_index =
             |key: &str| key.starts_with("indexto") && key.contains("financialstatements");
@@ -441,7 +441,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The Items that a sentence names; a sub-section whose title the sentence has stands for its Item.
+    /// The Items that a sentence names; a sub-section whose title the sentence has counts as its Item.
     fn items_in(
         &self,
         sentence: &str,
@@ -534,7 +534,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The descendant whose title consists of words of a sentence, besides numbers and words without a meaning of their
+    /// The descendant whose title consists of words of a sentence, except numbers and words without a meaning of their
     /// own; the longest title.
     fn title_inside(&self, section: &Section, sentence: &str) -> Option<SectionId> {
         let keys: Vec<String> = sentence.split_whitespace().map(normalize_key).collect();

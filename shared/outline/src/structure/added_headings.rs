@@ -128,7 +128,7 @@ impl RuleOutline<'_> {
         pages.map(|page| self.lines.rows_on(page).len()).sum()
     }
 
-    // The rows of a title on its page or a page beside it. Of equal lines, one that is no known heading wins.
+    // The rows of a title on its page or a neighboring page. Of equal lines, one that is no known heading wins.
     fn locate(
         &self,
         heading: &NamedHeading,
@@ -166,8 +166,8 @@ impl RuleOutline<'_> {
             return None;
         }
         if let Some(seen) = self.heading_at(rows.0) {
-            // The budget left it out. Above a table it is a caption, unless sections beside it look like it.
-            if stands_above_table(lines, seen.rows.1)
+            // The budget left it out. Above a table it is a caption, unless neighboring sections look like it.
+            if is_above_table(lines, seen.rows.1)
                 && !self
                     .looks_around(seen.rows.0)
                     .any(|look| look.1 == seen.style)
@@ -226,7 +226,7 @@ impl RuleOutline<'_> {
             })
     }
 
-    // The looks of the sections where a row stands, between two announced ones, with their pages.
+    // The looks of the sections around a row, between two announced ones, with their pages.
     fn looks_around(&self, row: usize) -> impl Iterator<Item = (u32, HeadingStyle)> {
         let announced = |head: &&OutlineHead| head.rank < LAYOUT_RANK;
         let next = self.heads.partition_point(|head| head.rows.0 < row);
@@ -346,7 +346,7 @@ fn is_heading_line(lines: &LineTable<'_>, rows: (usize, usize), title: &str) -> 
     let is_in_text = row.prose || false_headings::inside_paragraph(lines, first);
     !row.marked
         && !is_tabular(row)
-        && !stands_above_table(lines, last)
+        && !is_above_table(lines, last)
         && !row.text.starts_with(char::is_lowercase)
         && row.text.matches('(').count() == row.text.matches(')').count()
         && !false_headings::is_boilerplate(row)
@@ -359,7 +359,7 @@ fn is_tabular(row: &LineFeatures<'_>) -> bool {
 }
 
 // Whether a table follows before any text does.
-fn stands_above_table(lines: &LineTable<'_>, last: usize) -> bool {
+fn is_above_table(lines: &LineTable<'_>, last: usize) -> bool {
     let page = lines.rows[last].page;
     let below = lines.rows[last + 1..].iter().take(ROWS_BELOW);
     below

@@ -223,7 +223,7 @@ pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
 }
 
 /// Whether the row labels a group of table rows below it.
-pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
+pub(super) fn labels_table_rows(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
     let above = at
         .checked_sub(1)

@@ -16,7 +16,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::statements::{is_statement_key, names_report};
 use super::titles;
 
-// Lines, such as a form or a period, that may stand between a company's name and the heading it belongs to.
+// Lines, such as a form or a period, that may be between a company's name and the heading it belongs to.
 const CAPTION_ROWS: usize = 4;
 // Lines at the top of a release in which it is called so.
 const RELEASE_ROWS: usize = 10;
@@ -217,7 +217,7 @@ pub(super) fn lines_below_signatures(heads: &[OutlineHead], document: &Document<
 }
 
 /// Captions above other headings.
-// A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
+// A company's name without a paragraph before the next heading says whose statement follows. A line right above
 // two or more headings does the same. As sections they would have no text of their own.
 pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
     // Index of the head, its key, and whether the next heading is right below.

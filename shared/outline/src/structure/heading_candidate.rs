@@ -8,7 +8,7 @@ use super::numbering;
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
-/// What rules know besides the candidates.
+/// What rules know in addition to the candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'d> {
     pub(super) lines: &'d LineTable<'d>,
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
     OverBudget,
     /// No heading, by the rule of this name.
     NotHeading(&'static str),
-    /// No section beside the others, by the rule of this name.
+    /// Not a section of the outline, by the rule of this name.
     NotSection(&'static str),
 }
 

@@ -128,7 +128,7 @@ fn heading_title(lines: &LineTable<'_>, first: usize, last: usize) -> String {
 
 /// The last row of a heading that wraps over rows.
 // Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
-// if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
+// if they share style and case, are close, and the upper one shows that it is unfinished: it is centered, reaches the
 // right edge, ends with a connector, or the next row starts in lower case.
 fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
@@ -441,7 +441,7 @@ mod tests {
             .unwrap();
         assert!(
             !style_of(&lines, row).is_numbered(),
-            "no sixteenth or eighteenth stands beside it"
+            "it has no sixteenth or eighteenth next to it"
         );
     }
 

@@ -140,7 +140,7 @@ impl<'a> LineTable<'a> {
         }
     }
 
-    /// Whether only running heads stand above the row on its page.
+    /// Whether only running heads are above the row on its page.
     pub(super) fn starts_page(&self, row: usize) -> bool {
         let page = self.rows[row].page as usize;
         (self.rows_on(page).start..row)
@@ -257,7 +257,7 @@ impl<'a> LineTable<'a> {
                 .is_some_and(|below| self.numbers.contains(&below))
     }
 
-    /// Marks rows with figures beside the first cell or with many cells, and rows right between two such rows.
+    /// Marks rows with figures next to the first cell or with many cells, and rows right between two such rows.
     fn mark_tables(&mut self, pages: &[Page]) {
         for (page, source) in pages.iter().enumerate() {
             let range = self.rows_on(page);
@@ -267,10 +267,11 @@ impl<'a> LineTable<'a> {
                 .collect();
             let declared = declared_rows(&self.rows[range.clone()], source, &own);
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
-                let beside =
+                let in_table =
                     |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
-                let between =
-                    beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < JOINED;
+                let between = in_table(offset.checked_sub(1))
+                    && in_table(Some(offset + 1))
+                    && row.gap < JOINED;
                 row.table = own[offset] || between;
                 row.declared_row = declared[offset];
             }
@@ -298,7 +299,7 @@ impl<'a> LineTable<'a> {
     }
 
     // A line is prose if it is long, if the next line continues it, or if it continues the line above. Bold and emphasized lines
-    // are exempt as long as at most four of them stand together: headings are short runs, emphasized paragraphs are not.
+    // are exempt as long as at most four of them are adjacent: headings are short runs, emphasized paragraphs are not.
     fn mark_prose(&mut self, pages: &[Page]) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
@@ -335,8 +336,8 @@ impl<'a> LineTable<'a> {
     }
 }
 
-/// Which rows belong to tables that the file declares: rows of cells beside such rows, and labels between rows of figures
-/// (`Region:`). A table that only places text has a number or nothing beside it, or paragraphs between its figures.
+/// Which rows belong to tables that the file declares: rows of cells next to such rows, and labels between rows of figures
+/// (`Region:`). A table that only places text has a number or nothing next to it, or paragraphs between its figures.
 fn declared_rows(rows: &[LineFeatures<'_>], page: &Page, with_figures: &[bool]) -> Vec<bool> {
     let grids: Vec<Option<&GridLine>> = rows
         .iter()

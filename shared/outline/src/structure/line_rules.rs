@@ -3,7 +3,9 @@
 
 use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
 
-use super::false_headings::{ends_mid_sentence, inside_paragraph, is_boilerplate, stands_on_table};
+use super::false_headings::{
+    ends_mid_sentence, inside_paragraph, is_boilerplate, labels_table_rows,
+};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
@@ -72,7 +74,7 @@ const LINE_RULES: &[LineRule] = &[
     ("table_label", |line| {
         !line.lines.is_large(line.row)
             && line.number.is_none()
-            && stands_on_table(line.lines, line.at)
+            && labels_table_rows(line.lines, line.at)
     }),
     ("weak_look", |line| {
         !line.has_strong_look() && !is_plain_numbered(line.lines, line.at)
@@ -145,7 +147,7 @@ impl<'l> LineView<'l> {
     fn has_strong_look(&self) -> bool {
         let row = self.row;
         let is_small = self.lines.is_small(row);
-        // A heading may be smaller than the body text if it stands above small print of its own size.
+        // A heading may be smaller than the body text if it is above small print of its own size.
         let heads_small_print = || {
             self.next
                 .is_some_and(|next| next.prose && !next.bold && next.size < row.size + SAME_SIZE)
@@ -184,7 +186,7 @@ fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
     row.cells >= 2 && is_column(&titles::normalize_key(row.first_cell))
 }
 
-/// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.
+/// Whether a bold or emphasized sentence is alone above a paragraph of another style.
 pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &lines.rows[last];
     let has_paragraph_below = lines.next_on_page(last).is_some_and(|next| {

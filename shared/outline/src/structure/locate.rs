@@ -181,7 +181,7 @@ impl<'c> PrefixIndex<'c> {
             index.add(core, PREFIX_BYTES, at);
             if core != full {
                 index.add(full, NUMBERED_PREFIX_BYTES, at);
-                // `ARTICLE I` may stand alone on its line, with the title on the next.
+                // `ARTICLE I` may be alone on its line, with the title on the next.
                 let number = full.strip_suffix(core.as_str()).unwrap_or(full);
                 index.add(number, NUMBERED_PREFIX_BYTES, at);
             }
@@ -317,9 +317,9 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     }
 }
 
-/// Places candidates outside the chain that stand on their announced page.
+/// Places candidates outside the chain that are on their announced page.
 // A document may list its sections out of page order, and the chain has no room for those. They are recovered, but only
-// with strong evidence: a line on or beside the announced page, with a score that no text alone can reach.
+// with strong evidence: a line on or next to the announced page, with a score that no text alone can reach.
 fn recover_out_of_order(
     lines: &LineTable<'_>,
     places: &[(Placement, usize)],

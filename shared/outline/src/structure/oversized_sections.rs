@@ -198,6 +198,6 @@ fn window_gap(cut: &Range<usize>) -> Gap {
     Gap {
         code: super::WINDOWS.into(),
         pages: Some(PageSpan::between(first, PageNo::from_index(cut.end - 1))),
-        detail: "no headings were found here; a window of pages stands in for a section".into(),
+        detail: "no headings were found here; a window of pages replaces a section".into(),
     }
 }

@@ -178,7 +178,7 @@ impl<'a> PageAnalysis<'a> {
         })
     }
 
-    /// Whether only running heads stand above it on its page.
+    /// Whether only running heads are above it on its page.
     pub fn starts_page(&self, spot: HeadingRows) -> bool {
         self.lines.starts_page(spot.rows.0)
     }

@@ -1,4 +1,4 @@
-//! Decides which headings are sections beside the others, and their ranks: rounds over the outline in reading order.
+//! Decides which headings are sections, and their ranks: rounds over the outline in reading order.
 
 use SectionRound::{Drop, Rank};
 use stemma_document::EvidenceSource;

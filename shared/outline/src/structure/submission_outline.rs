@@ -80,7 +80,7 @@ pub(super) fn outline(
         draft.gaps.iter_mut().for_each(|gap| offset.gap(gap));
         draft.cross_index.iter_mut().for_each(|row| offset.row(row));
         match &mut whole {
-            // The primary document stands first: its method and its index are those of the filing.
+            // The primary document is first: its method and its index are those of the filing.
             None => whole = Some(draft),
             Some(whole) => {
                 whole.labels.append(&mut draft.labels);

@@ -61,7 +61,7 @@ impl TextRows {
         at(to).saturating_sub(at(from))
     }
 
-    /// Whether little stands between two rows.
+    /// Whether little is between two rows.
     pub(super) fn is_near(
         &self,
         row: usize,

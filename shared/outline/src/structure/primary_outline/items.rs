@@ -1,4 +1,4 @@
-//! Adds the PARTs and Items of a filing, and what stands behind them.
+//! Adds the PARTs and Items of a filing, and what follows them.
 
 use stemma_document::EvidenceSource;
 
@@ -88,9 +88,9 @@ impl OutlineBuilder<'_, '_> {
         );
     }
 
-    /// Adds Items that stand out of form order.
+    /// Adds Items that are out of form order.
     // The chain only accepts Items in the order of the form. Filers that print an Item elsewhere still link it, so it is
-    // taken where its title stands on the page (or next to it) that link or label names.
+    // taken where its title is on the page (or next to it) that link or label names.
     fn add_stray_items(
         &self,
         document: &BoundDocument,
@@ -358,7 +358,7 @@ fn item_hints(
     hints
 }
 
-// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items stand on two
+// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items are on two
 // neighboring pages of twenty or more, they are rows of a list.
 fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
     if items.len() < 8 || lines.pages() < 20 {
@@ -374,7 +374,7 @@ fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
     })
 }
 
-/// Puts an index of exhibits that stands before the last Item under the Item above it.
+/// Puts an index of exhibits before the last Item under the Item above it.
 // At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
 pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
     let Some(last) = heads.iter().rposition(|head: &OutlineHead| {
