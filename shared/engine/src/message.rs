@@ -72,7 +72,7 @@ impl RunOutcome {
         }
     }
 
-    /// The outcome that a stored failure record stands for.
+    /// The outcome that a stored failure record describes.
     pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {
             Self::Cancelled

@@ -29,7 +29,7 @@ pub struct MessageKeys {
     accept_unsigned: bool,
 }
 
-/// The keys that one secret stands for.
+/// The keys derived from one secret.
 #[derive(Clone)]
 struct DerivedKeys {
     tasks: [u8; 32],

@@ -12,7 +12,7 @@ use crate::batch::BatchProvider;
 use crate::image::PageImage;
 use crate::tokens;
 
-// Roles and separators of a chat cost tokens besides the texts.
+// Roles and separators of a chat cost tokens in addition to the texts.
 const ENVELOPE_TOKENS: u32 = 16;
 // A prompt counts as cut when the server read less than two thirds of its texts and so many tokens are missing: vocabularies
 // differ less.

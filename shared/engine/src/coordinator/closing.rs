@@ -200,7 +200,7 @@ impl<W: Flow> Coordinator<W> {
     }
 }
 
-// Runs of paused jobs and of jobs that use batches may stand for hours, which is no reason for an alert.
+// Runs of paused jobs and of jobs that use batches may wait for hours, which is no reason for an alert.
 fn measure_open(table: &JobTable) {
     metrics::jobs_open(table.open.len());
     for state in metrics::RUN_STATES {

@@ -1,7 +1,7 @@
 //! Which flow queues this coordinator consumes.
 //!
-//! Each flow queue has one active consumer: the broker serves the first subscriber, the others stand by. Every living
-//! coordinator owns a share of the queues. It subscribes to its share at once, and to the others, to stand by for their
+//! Each flow queue has one active consumer: the broker serves the first subscriber, the others are in reserve. Every living
+//! coordinator owns a share of the queues. It subscribes to its share at once, and to the others, as a reserve for their
 //! owners, only some time after the owners had the chance to be first. Owners follow from the heartbeats alone, so all
 //! coordinators agree within some seconds; while they do not, the broker still serves one consumer per queue.
 
@@ -57,7 +57,7 @@ struct ConsumedQueue {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Consumes this coordinator's share of the flow queues, and stands by for the others, until `stop`.
+    /// Consumes this coordinator's share of the flow queues, and is the reserve for the others, until `stop`.
     pub(super) async fn consume_flows(self: Arc<Self>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let mut consumed: BTreeMap<u8, ConsumedQueue> = BTreeMap::new();

@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    // What stands still while it is away. What is stored stays, whichever server is away.
+    // What stops while it is away. What is stored stays, whichever server is away.
     pub(super) fn consequence(self, kind: TroubleKind) -> &'static str {
         match kind {
             TroubleKind::Away => self.consequence_of_absence(),

@@ -20,7 +20,7 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(3);
 // How soon a failed renewal is repeated: within `RENEWAL_GRACE`, even if the next call waits for an answer in vain.
 const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
 // Crashes after which a task is executed alone in its process. Crashes count for every task of a process, so that those
-// beside one that crashes would become poison with it.
+// running next to one that crashes would become poison with it.
 const CRASHES_BESIDE_OTHERS: u32 = 2;
 
 // Whether other tasks may be executed at the same time.

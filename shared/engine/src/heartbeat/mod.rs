@@ -74,7 +74,7 @@ pub struct OldestTask {
     pub since_ms: Millis,
 }
 
-/// What a process reports beside what its [`HeartbeatReporter`] collects.
+/// What a process reports in addition to what its [`HeartbeatReporter`] collects.
 #[derive(Debug, Clone, Default)]
 pub struct HeartbeatExtras {
     pub models: BTreeMap<String, ModelStatus>,

@@ -321,8 +321,8 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let job = JobId("job".into());
-        let stands = async || load_control(&ports.blobs, &job).await.unwrap();
-        assert_eq!(stands().await, JobControl::default());
+        let load = async || load_control(&ports.blobs, &job).await.unwrap();
+        assert_eq!(load().await, JobControl::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
         pause(&env, &ports, &job, PauseReason::Budget)
             .await
@@ -331,7 +331,7 @@ mod tests {
         prioritize(&env, &ports, &job, Priority::Interactive)
             .await
             .unwrap();
-        let paused = stands().await;
+        let paused = load().await;
         assert_eq!(
             paused.paused,
             Some(Paused {
@@ -345,17 +345,14 @@ mod tests {
         );
         step().await;
         resume(&env, &ports, &job).await.unwrap();
-        assert!(stands().await.is_running());
+        assert!(load().await.is_running());
         cancel(&env, &ports, &job, CancelReason::Person)
             .await
             .unwrap();
         cancel(&env, &ports, &job, CancelReason::TooManyFailed)
             .await
             .unwrap();
-        assert_eq!(
-            stands().await.cancelled.unwrap().reason,
-            CancelReason::Person
-        );
-        assert!(!stands().await.is_running());
+        assert_eq!(load().await.cancelled.unwrap().reason, CancelReason::Person);
+        assert!(!load().await.is_running());
     }
 }

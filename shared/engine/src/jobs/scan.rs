@@ -1,6 +1,6 @@
 //! Finds the jobs that have not ended, without reading each of them each time.
 //!
-//! The first walk lists all jobs beside the markers of ended jobs, a thousand a request; only jobs without a marker are read.
+//! The first walk lists all jobs and the markers of ended jobs, a thousand a request; only jobs without a marker are read.
 //! After it, only the open jobs are read again, and new ones are listed.
 
 use std::collections::BTreeSet;

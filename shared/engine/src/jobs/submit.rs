@@ -23,7 +23,7 @@ pub enum JobStart {
     New(JobWriter),
     /// The same job was submitted before; push nothing.
     Existing(JobManifest),
-    /// The name stands for another job, or for one that will not finish; push nothing.
+    /// Another job has the name, or one that will not finish; push nothing.
     NameTaken(NameTaken),
 }
 

@@ -173,7 +173,7 @@ async fn oldest_task_of_a_lane_is_known_while_no_worker_takes_it() {
 
 /// Two alerts that wake a person fired for a job that a person had paused.
 #[tokio::test(start_paused = true)]
-async fn a_paused_job_does_not_look_like_one_that_stands() {
+async fn a_paused_job_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));
@@ -200,7 +200,7 @@ async fn a_paused_job_does_not_look_like_one_that_stands() {
 
 /// The same for a job that waits for a batch of its provider, which may take a day.
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_stands() {
+async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));

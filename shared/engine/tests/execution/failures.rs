@@ -94,7 +94,7 @@ async fn a_failure_that_cannot_be_recorded_is_not_counted() {
 
 /// D25 of the engine review: a crash counts for every task of its process, and ten make poison.
 #[tokio::test(start_paused = true)]
-async fn innocents_beside_a_crasher_do_not_become_poison() {
+async fn tasks_next_to_one_that_crashes_do_not_become_poison() {
     let cluster = Cluster::new(FaultPlan::default());
     let _coordinator = cluster.coordinator();
     let innocent = ["slow-1", "slow-2", "slow-3"];

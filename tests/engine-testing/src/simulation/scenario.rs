@@ -112,7 +112,7 @@ impl SimulationScenario {
     }
 
     /// A schedule of [`Self::from_seed`] in which the first job has a small budget, with losses, crashes and an outage of the
-    /// accounts beside it.
+    /// other accounts.
     pub fn budget_from_seed(seed: u64) -> Self {
         let mut script = Self::from_seed(seed);
         script.budget_tokens = Some(SMALL_BUDGET);

@@ -395,7 +395,7 @@ impl BudgetRegistry {
         Err(account_lost())
     }
 
-    /// Waits a short time until the accounts of a job are open again. The log is read beside the task, so that a long
+    /// Waits a short time until the accounts of a job are open again. The log is read in a task of its own, so that a long
     /// one does not use up the task's time, and goes on being read when the task has gone.
     async fn reopen_accounts(
         &self,
