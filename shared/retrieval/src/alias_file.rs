@@ -1,4 +1,4 @@
-//! `aliases.toml`: names that the owner of an archive gives to issuers, beside those that the documents state.
+//! `aliases.toml`: names that the owner of an archive gives to issuers, in addition to those that the documents state.
 //!
 //! ```toml
 //! # The name of an issuer, as its documents state it, and what else it is called.

@@ -17,7 +17,7 @@ use crate::search::ItemRef;
 const MAX_WORDS: usize = 40;
 // More words between two words leave them unrelated.
 const NEIGHBOR_DISTANCE: usize = 3;
-// Years, quarters and the names of issuers select documents, where they stand on every page.
+// Years, quarters and the names of issuers select documents, where they are on every page.
 const DOCUMENT_WORD_WEIGHT: f32 = 0.2;
 // A statement named in the query wins over those that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
@@ -28,7 +28,7 @@ const BESIDE_WEIGHT: f32 = 0.3;
 pub struct ParsedQuery {
     /// Normalized words and their weights (0–1), in the order of the query.
     pub words: Vec<(String, f32)>,
-    /// Neighbors among the words: their indices, and how far apart the second one may stand in a text.
+    /// Neighbors among the words: their indices, and how far apart the second one may be in a text.
     pub pairs: Vec<(usize, usize, u32)>,
     /// Pages and numbered parts it names.
     pub references: QueryReferences,
@@ -66,7 +66,7 @@ impl ParsedQuery {
         let (period, unified) = QueryPeriod::parse(text);
         let normalized = unified.replace('’', "'");
         let cleaned = strip_instructions(&normalized);
-        // A name may stand between the words of a phrase, and no name is one: "buying back Acme stock".
+        // A name may be between the words of a phrase, and no name is one: "buying back Acme stock".
         let mut content = content_words(&cleaned);
         content.retain(|word| !issuer.contains(word));
         let triggered = Lexicon::get().triggered_entries(&content);
@@ -125,7 +125,7 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     weighted
 }
 
-// Distinct pairs of words with at most two stop words between them. In a text they may stand one word further apart.
+// Distinct pairs of words with at most two stop words between them. In a text they may be one word further apart.
 fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
     let mut pairs: Vec<(usize, usize, u32)> = Vec::new();
     let mut previous: Option<(usize, usize)> = None;
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_stand_within_a_phrase() {
+    fn a_name_may_be_within_a_phrase() {
         let phrases = |issuer: &[String]| {
             let question = "How much went into buying back Acme stock?";
             ParsedQuery::parse(question, issuer).phrase_groups.len()

@@ -81,7 +81,7 @@ impl QueryTerms {
             has_figure: self.wants_number && text.split_whitespace().any(is_figure),
             ..TermMatches::default()
         };
-        // Words of phrases. Other words stand between them as one empty word; stop words do not.
+        // Words of phrases. Other words between them are one empty word; stop words do not.
         let mut sequence: Vec<&str> = Vec::new();
         for_each_word(text, |word, _| {
             let known = self.known.get_key_value(word);

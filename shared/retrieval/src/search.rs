@@ -420,7 +420,7 @@ pub struct PageRect {
 /// An excerpt of a section around the matched terms.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Snippet {
-    /// A sentence, or a row of a table after its column heads, and what else fits the query beside it: about 240 characters,
+    /// A sentence, or a row of a table after its column heads, and the text next to it that also fits the query: about 240 characters,
     /// with white space collapsed.
     pub text: String,
     /// Byte ranges of matched terms in `text`.

@@ -120,7 +120,7 @@ pub struct MissingDocuments {
     pub unreadable: Vec<DocId>,
 }
 
-/// What a commit says beside its entries; stored in `meta.json`, and so in snapshots.
+/// What a commit says in addition to its entries; stored in `meta.json`, and so in snapshots.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CommitPayload {
     // Documents that could not be read, with their version.

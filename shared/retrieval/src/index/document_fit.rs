@@ -16,7 +16,7 @@ use crate::parsed_query::ParsedQuery;
 const SAME_YEAR_WEIGHT: f32 = 12.0;
 const SAME_QUARTER_WEIGHT: f32 = 12.0;
 const SAME_FORM_WEIGHT: f32 = 12.0;
-// An annual report shows up to two earlier years beside its own.
+// An annual report shows up to two earlier years with its own.
 const LATER_YEAR_WEIGHTS: [f32; 2] = [6.0, 5.0];
 const NEAR_YEAR_WEIGHT: f32 = 4.0;
 // Without a requested quarter, annual reports are preferred, and the newest without a year.

@@ -314,7 +314,7 @@ impl<'a> EntryMapper<'a> {
         above
     }
 
-    // Adds the printed page number, and the running heads that first stand here: each is found once in a document.
+    // Adds the printed page number, and the running heads that first appear here: each is found once in a document.
     fn add_furniture<'p>(
         &self,
         entry: &mut TantivyDocument,

@@ -78,7 +78,7 @@ impl LocalIndex {
         }
     }
 
-    /// The folder of what is stored beside the shards.
+    /// The folder of what is stored next to the shards.
     pub fn path(&self) -> &Path {
         &self.path
     }

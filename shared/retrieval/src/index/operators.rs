@@ -200,7 +200,7 @@ fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn In
         .iter()
         .map(|one| requirement_query(fields, one));
     let mut filters: Vec<Box<dyn IndexQuery>> = required.collect();
-    // A page may have a section with an excluded title beside others.
+    // A page may have a section with an excluded title and others.
     let excluded = operators
         .excluded
         .iter()

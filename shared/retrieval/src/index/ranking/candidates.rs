@@ -184,7 +184,7 @@ pub(in crate::index) struct ScopeStatistics<'s> {
 }
 
 impl<'s> ScopeStatistics<'s> {
-    /// `scope` has the passages; `None` stands for the whole index.
+    /// `scope` has the passages; `None` means the whole index.
     pub(in crate::index) fn new(
         searcher: &'s IndexSearcher,
         fields: &Fields,

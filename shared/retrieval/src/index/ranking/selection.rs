@@ -2,7 +2,7 @@
 //!
 //! Terms are read one after the other, first the one that can add most (term at a time, with the bound of MaxScore). As soon
 //! as no passage without one of the terms read so far can be among the best, the other terms are looked up only for the
-//! passages found. So common words cost little beside a rare one, and the result is the same as if all were read.
+//! passages found. So common words cost little next to a rare one, and the result is the same as if all were read.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct Clause {
     pub(super) has_length: bool,
 }
 
-/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope stands for the whole index.
+/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope means the whole index.
 pub(super) fn best_passages(
     searcher: &IndexSearcher,
     mut clauses: Vec<Clause>,
