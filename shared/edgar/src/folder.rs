@@ -227,7 +227,7 @@ impl FolderPlan {
         self.documents.extend(texts);
     }
 
-    // A full submission that lies in the folder or beside it.
+    // A full submission in the folder or next to it.
     fn choose_submission(&mut self, submissions: &[&String], index: &FilingIndex) {
         let Some(submission) = submissions.first() else {
             return;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_submission_stands_for_documents_that_are_not_there() {
+    fn the_submission_replaces_documents_that_are_not_there() {
         let known = index(&[
             ("10-Q", "a.htm"),
             ("EX-31.1", "ex311.htm"),

@@ -16,7 +16,7 @@ const MAX_PARTIES: usize = 10_000;
 // Former names of one company, and Items of one report.
 const MAX_VALUES: usize = 100;
 
-/// The header of a submission, with values as they stand there.
+/// The header of a submission, with values as they are written there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SubmissionHeader {
     pub accession: Option<String>,

@@ -75,7 +75,7 @@ impl FilingIndex {
         }
     }
 
-    // The header stands in the page with its brackets as entities. A comment before it says the same in the other form.
+    // The header is in the page with its brackets as entities. A comment before it says the same in the other form.
     fn from_headers_page(bytes: &[u8]) -> Self {
         let text = crate::tag_lines::decode(bytes);
         let lower = text.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A document of a submission: what the envelope says of it, where it stands, and what it is.
+//! A document of a submission: what the envelope says about it, where it is, and what it is.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl PartEntry {
         self.exhibit_type().is_some()
     }
 
-    // What stands behind `EX-`.
+    // What follows `EX-`.
     fn exhibit_type(&self) -> Option<&str> {
         let prefix = self.document_type.get(..3)?;
         prefix
@@ -99,9 +99,9 @@ pub enum SkipReason {
     Empty,
     /// What the archive says about a filing: `…-index.htm`, `index.json`.
     Index,
-    /// A full submission whose documents stand beside it.
+    /// A full submission whose documents are next to it.
     Submission,
-    /// A document that stands in the full submission beside it.
+    /// A document that is also in the full submission next to it.
     Part,
 }
 
@@ -202,7 +202,7 @@ pub enum PartKind {
     Empty,
 }
 
-/// Where the content of a text stands inside its wrapper, and what it is.
+/// Where the content of a text is inside its wrapper, and what it is.
 pub(crate) fn sniff(bytes: &[u8], text: &Range<usize>) -> (Range<usize>, PartKind) {
     let inner = trim(bytes, text.clone());
     let Some(wrapper) = ["XBRL", "XML", "PDF"]

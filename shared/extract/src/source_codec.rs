@@ -2,7 +2,7 @@
 //!
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
-//! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables, and
+//! a version of their own, which stores these with the pages of a chunk, and so have those with the cells of tables, and
 //! those with pages that text recognition read, once or twice.
 
 mod grids;

@@ -27,7 +27,7 @@ pub(crate) struct ReadWord {
 const SAME_LINE: f32 = 0.3;
 
 impl ReadWord {
-    /// Whether both stand on one line.
+    /// Whether both are on one line.
     pub(crate) fn is_on_line_of(&self, other: &Self) -> bool {
         (self.baseline - other.baseline).abs() < SAME_LINE * self.line_height
     }

@@ -58,7 +58,7 @@ pub(crate) fn sample(upright: &Gray) -> Option<Gray> {
     upright.rows_between(rows)
 }
 
-// What stands side by side on a line, between blank rows.
+// What is side by side on a line, between blank rows.
 struct LinePart {
     top: usize,
     bottom: usize,

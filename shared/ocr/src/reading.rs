@@ -257,7 +257,7 @@ impl<'i> Reading<'i> {
     }
 }
 
-// The words of each printed page, of which two stand side by side where an image is as large as both and nothing is printed between.
+// The words of each printed page, two side by side where an image is as large as both and nothing is printed between.
 fn printed_pages(words: Vec<PlacedWord>, width: f32, height: f32) -> Vec<Vec<PlacedWord>> {
     let middle = width / 2.0;
     let is_page = middle >= SMALLEST_PAGE && middle < height;
@@ -303,7 +303,7 @@ mod tests {
     use crate::words::tests::word;
 
     #[test]
-    fn wide_sheets_show_two_pages_unless_words_stand_in_the_middle() {
+    fn wide_sheets_show_two_pages_unless_words_are_in_the_middle() {
         let placed = |x0: f32, x1: f32| PlacedWord {
             text: "word".into(),
             x0,

@@ -17,7 +17,7 @@ pub(crate) const MAX_LINE_WIDTH: usize = 1024;
 // Of the height of a line, above and below it.
 const MARGIN: f32 = 0.15;
 // Of the height of a line, before and after a word, but not beyond the middle of the gap to the next word: digits that the
-// first reader cut off stand there.
+// first reader cut off are there.
 const REACH: f32 = 0.4;
 // Of the height of a line, from its top to the baseline (Times and Helvetica: 0.77).
 const ASCENT: f32 = 0.77;

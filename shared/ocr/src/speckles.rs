@@ -50,7 +50,7 @@ fn is_speckle(rows: &[&[u8]], x: usize) -> bool {
         return false;
     };
     let center = middle[x];
-    // Most pixels are paper like that beside them.
+    // Most pixels are paper, as their neighbors are.
     if center.abs_diff(middle[x - 2]) <= CONTRAST {
         return false;
     }

@@ -57,7 +57,7 @@ pub(crate) fn type_styles(image: &Gray, words: &[ReadWord]) -> Vec<TypeStyle> {
     (0..words.len()).map(style).collect()
 }
 
-// One word that differs from both beside it was measured wrong, or was too short to be measured.
+// One word that differs from both its neighbors was measured wrong, or was too short to be measured.
 fn like_neighbors(measured: &[Option<bool>], words: &[ReadWord], at: usize) -> bool {
     let word = &words[at];
     let neighbor = |other: Option<usize>| {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_like_those_beside_them_where_they_cannot_be_measured() {
+    fn words_are_like_their_neighbors_where_they_cannot_be_measured() {
         assert_eq!(
             bold(&[4, 4, 4, 4, 6, 0, 6]),
             [4, 4, 4, 4, 6, 6, 6].map(|width| width > 4)

@@ -52,7 +52,7 @@ fn pixels(image: &Dict<'_>) -> u64 {
     side("Width", "W") * side("Height", "H")
 }
 
-// Gray and RGB are drawn as they are decoded. What has other colors is turned into RGB, beside up to four bytes of its own.
+// Gray and RGB are drawn as they are decoded. What has other colors is turned into RGB, in addition to up to four bytes of its own.
 fn bytes_per_pixel(image: &Dict<'_>) -> u64 {
     let is_mask = image
         .get::<bool>("ImageMask")

@@ -29,7 +29,7 @@ pub(super) enum PageBreaks {
     Marked,
     /// Only rules over the whole width, which may be ornaments.
     Rules,
-    /// The file has none, so pages of the usual length stand in for them.
+    /// The file has none, so it is cut into pages of the usual length.
     Made,
 }
 

@@ -142,7 +142,7 @@ pub(super) struct Declared {
     pub(super) display: Option<Display>,
     pub(super) break_before: bool,
     pub(super) break_after: bool,
-    /// Text of a cell stands at its bottom.
+    /// Text of a cell is at its bottom.
     pub(super) is_low: bool,
 }
 

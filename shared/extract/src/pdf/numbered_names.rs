@@ -108,7 +108,7 @@ impl Reading {
         reading
     }
 
-    // Some names of a font may stand for no character.
+    // Some names of a font may have no character.
     fn is_plausible(&self) -> bool {
         self.numbers == self.names && self.characters * 5 >= self.names * 4
     }

@@ -45,7 +45,7 @@ pub fn read_facts(bytes: &[u8]) -> FactTable {
 }
 
 // The text with the same offsets as the bytes, and the number of bytes that are not UTF-8. Of those a no-break space of
-// latin-1 becomes a space: it stands between figures.
+// latin-1 becomes a space: it is between figures.
 pub(crate) fn as_text(bytes: &[u8]) -> (Cow<'_, str>, usize) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Cow::Borrowed(text), 0);
