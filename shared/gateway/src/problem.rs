@@ -187,7 +187,7 @@ impl Problem {
         &self.0.candidates
     }
 
-    /// Headers of the response besides its type.
+    /// Headers of the response other than its type.
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers
     }

@@ -109,7 +109,7 @@ pub(crate) fn add_headers(response: &mut Response) {
     }
 }
 
-// Browsers name the site of a form in one of two headers. The token of the form is checked besides.
+// Browsers name the site of a form in one of two headers. The token of the form is checked as well.
 fn is_own_form(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_own_origin = match (text(header::ORIGIN), text(header::HOST)) {

@@ -135,7 +135,7 @@ fn remaining(keys: &[String], garbage: &BTreeSet<GarbageObject>) -> BTreeSet<u64
 }
 
 // Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
-// newest version also what is known, and the one before it stands in when the newest was torn.
+// newest version also what is known, and the one before it replaces the newest if that was torn.
 fn settled_claims(
     collection: &Collection,
     doc: DocId,

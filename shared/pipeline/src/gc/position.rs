@@ -21,7 +21,7 @@ pub(super) struct Position {
     /// The last document that it had done with.
     pub(super) after: Option<DocId>,
     prefix: String,
-    // The records that stand.
+    // The records that are valid.
     keys: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of claims, originals and submissions: what is needed stays, beside open jobs and after interruptions; what is old
+//! Tests of claims, originals and submissions: what is needed stays, while jobs are open and after interruptions; what is old
 //! goes.
 
 use std::sync::Arc;

@@ -99,7 +99,7 @@ pub fn most_vision_use(pages: u64) -> ModelUse {
     }
 }
 
-// Tokens of a prompt besides the text.
+// Tokens of a prompt in addition to the text.
 fn overhead(question: &LlmQuestion, settings: &RunSettings, model: &ModelSettings) -> u32 {
     question
         .build_request(settings, model, String::new())

@@ -44,7 +44,7 @@ pub(crate) struct LlmQuestion {
 }
 
 impl LlmQuestion {
-    /// Hashes everything besides the text on which an answer depends.
+    /// Hashes everything except the text on which an answer depends.
     pub(crate) fn identify(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         let model = settings.model.as_ref();
         identity.text(model.map_or("", |model| model.name_for(self.purpose)));

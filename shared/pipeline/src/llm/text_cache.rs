@@ -21,7 +21,7 @@ use super::summary_plan::DraftBlob;
 use crate::FilingTask;
 
 const DEFAULT_BUDGET_BYTES: usize = 256 << 20;
-// Approximate memory of a line besides its text.
+// Approximate memory of a line in addition to its text.
 const LINE_BYTES: usize = 160;
 
 /// Cached texts and drafts. One per worker.

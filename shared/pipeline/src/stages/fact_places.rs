@@ -1,4 +1,4 @@
-//! Where tagged facts stand: the page and line of each, by the bytes of lines.
+//! Where tagged facts are: the page and line of each, by the bytes of lines.
 
 use stemma_document::{PageNo, Source, SourceBody};
 use stemma_xbrl::{FactTable, TaggedFact};

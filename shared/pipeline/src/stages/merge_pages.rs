@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_file_stay_beside_recognized_ones() {
+    fn words_of_the_file_stay_next_to_recognized_ones() {
         let stamp = page(vec![line("RECEIVED", 400.0)]);
         let lines = vec![
             line("Title", 100.0),

@@ -34,7 +34,7 @@ pub(crate) struct Paginate {
     /// Lower case, without the dot.
     #[serde(rename = "ending")]
     pub(crate) extension: String,
-    /// Identifies the label linkbase beside the document.
+    /// Identifies the label linkbase next to the document.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) labels: Option<Digest>,
 }

@@ -129,7 +129,7 @@ struct Pair {
     seen: usize,
 }
 
-// The words that stand at the same place of both texts, and have a same word near them.
+// The words at the same place of both texts, and have a same word near them.
 fn aligned(read: &[(usize, &str)], seen: &[&str]) -> Vec<Pair> {
     if (read.len() + 1).saturating_mul(seen.len() + 1) > MAX_CELLS {
         return Vec::new();
@@ -337,7 +337,7 @@ mod tests {
             // Words without figures are only disputed where they are in doubt.
             (96, None),
             (79, Some("1,284".into())),
-            // No word beside it is the same in both.
+            // No neighboring word is the same in both.
             (96, None),
             (79, Some("9".into())),
             (96, None),

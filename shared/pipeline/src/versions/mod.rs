@@ -143,7 +143,7 @@ async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Subm
 }
 
 // What the folder of a filing says of its document now. It may say that the object is a document no more, because a full
-// submission stands beside all of its parts.
+// submission is next to all of its parts.
 async fn add_folder(
     objects: &dyn ObjectLookup,
     object: &FollowedObject,
@@ -179,7 +179,7 @@ fn is_older(submission: &Submission, newest: &RunHeader) -> bool {
     modified_ms != 0 && modified_ms < newest_ms
 }
 
-// What the input of a run says beside the version.
+// What the input of a run says in addition to the version.
 #[derive(Serialize, Deserialize)]
 struct ClaimedInput {
     #[serde(flatten)]

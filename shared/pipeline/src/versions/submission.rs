@@ -32,7 +32,7 @@ pub struct Submission {
     /// What index files say of the document: [`index_facts`](crate::filing_facts::index_facts).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub filing: BTreeMap<String, String>,
-    /// The label linkbase beside the document. Another one is another version.
+    /// The label linkbase next to the document. Another one is another version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub labels: Option<Box<CompanionFile>>,
     /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
