@@ -138,7 +138,7 @@ impl EmbeddedServices {
     }
 }
 
-/// What a heartbeat says beside the work of its process.
+/// What a heartbeat says in addition to the work of its process.
 pub fn heartbeat_extras(
     env: &Env,
     ports: &Ports,

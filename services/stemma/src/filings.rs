@@ -114,7 +114,7 @@ impl FilingCounts {
 }
 
 /// Takes the documents of mirrored folders among `files`. `by_path` has all other files that were found; a full submission
-/// beside a folder is removed there if the documents of the folder are read.
+/// next to a folder is removed there if the documents of the folder are read.
 pub fn take_folders(
     files: Vec<DiscoveredFile>,
     by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
@@ -134,9 +134,9 @@ pub fn take_folders(
         };
         // The full submission may lie one level higher.
         let above = path.parent().unwrap_or(&path);
-        let beside =
+        let submissions =
             ["txt", "nc"].map(|extension| above.join(format!("{}.{extension}", folder.accession)));
-        for file in beside.iter().filter_map(|path| by_path.remove(path)) {
+        for file in submissions.iter().filter_map(|path| by_path.remove(path)) {
             files.entry(file_name(&file.absolute_path)).or_insert(file);
         }
         let names: Vec<String> = files.keys().cloned().collect();

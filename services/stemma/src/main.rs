@@ -80,7 +80,7 @@ struct Global {
         value_name = "NAME"
     )]
     collection: Collection,
-    /// Configuration file [default: stemma.toml here, or beside the store that is found above; only a
+    /// Configuration file [default: stemma.toml here, or next to the store that is found above; only a
     /// file named here may set addresses, secrets and rights].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,

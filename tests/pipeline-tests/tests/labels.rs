@@ -1,4 +1,4 @@
-//! Label linkbases beside filings: whatever becomes of them, their filings are published.
+//! Label linkbases next to filings: even if they cannot be read, the filings are published.
 
 use std::sync::Arc;
 

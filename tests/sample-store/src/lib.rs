@@ -132,7 +132,7 @@ pub async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: Fil
     publish_with_facts(blobs, path, body, facts, None).await;
 }
 
-/// Publishes a document, with tagged facts beside its text.
+/// Publishes a document, with tagged facts and its text.
 pub async fn publish_with_facts(
     blobs: &dyn Blobs,
     path: &str,

@@ -36,7 +36,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
 fn violations_of_crate(files: &[&File]) -> Vec<String> {
     let graph = import_graph(files);
     let nodes: Vec<&str> = graph.keys().copied().collect();
-    // Sorted so that a component stands behind all that it imports.
+    // Sorted so that a component follows all that it imports.
     let components = strongly_connected_components(&nodes, |file| graph[file].clone());
     let component_of: BTreeMap<&str, usize> = components
         .iter()

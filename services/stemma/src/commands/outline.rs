@@ -43,12 +43,12 @@ Examples:
 One heading per line: two spaces per level, the page, the title as printed.
   p. 3 PART I
     p. 4 Item 1. Business
-    p. 12:34 Overview         on line 34 of page 12, if the title stands there more than once
+    p. 12:34 Overview         on line 34 of page 12, if the title is there more than once
     p. 13 (?) Risk            not printed as written here: not verified, shown as doubtful
     p. 14 (window) Pages      pages without a heading; (preface): text before the first heading
 Texts without pages have `line 12` for `p. 12`. Lines that begin with # are comments.
 
-Each title must stand on its page. The result is a new version of the tree, by the method
+Each title must be on its page. The result is a new version of the tree, by the method
 `person`, without a model. Later ingests keep it while the file is unchanged. If the file changes,
 rules or a model decide again, and the gap outline.correction_dropped says so.")]
 pub struct OutlineArgs {

@@ -518,7 +518,7 @@ fn closed_pipe(lab: &TestEnv, command: &str) -> CommandOutput {
 }
 
 #[test]
-fn readers_work_beside_a_writer_but_a_second_writer_fails() {
+fn readers_work_next_to_a_writer_but_a_second_writer_fails() {
     let lab = TestEnv::new();
     lab.put_twelve();
     let gate = Gate::close(&lab);
@@ -612,7 +612,7 @@ fn hostile_file_names_are_escaped() {
     assert_eq!(
         crate::support::files(&lab.path("out")).len(),
         names.len(),
-        "something was written beside the folder"
+        "something was written next to the folder"
     );
 }
 

@@ -123,8 +123,8 @@ fn uploaded_documents_are_processed_read_and_removed() {
     );
     let refused = send_request(port, sending, &form("notes.exe", b"MZ")).unwrap();
     assert_eq!((refused.0, &refused.1["code"]), (422, &json!("input.kind")));
-    let beside = lab.stemma("store", ["ingest", "filings"]).run();
-    assert_eq!(beside.code, Some(2), "the store has one writer: {beside:?}");
+    let second = lab.stemma("store", ["ingest", "filings"]).run();
+    assert_eq!(second.code, Some(2), "the store has one writer: {second:?}");
     let gone = send_request(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
     assert_eq!((gone.0, &gone.1["deleted"]), (200, &json!(true)));
     assert_eq!(

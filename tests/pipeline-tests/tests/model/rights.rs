@@ -41,7 +41,7 @@ const NOT_USED_HERE: [(&str, &str); 2] = [
 ];
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What an identity may do below the prefix of the store: patterns in which `*` stands for any text.
+/// What an identity may do below the prefix of the store: patterns in which `*` matches any text.
 #[derive(Debug, Default)]
 struct Rights {
     puts: Vec<String>,

@@ -418,7 +418,7 @@ async fn older_facts_of_a_filing_are_never_claimed_after_newer_ones() {
     assert!(matches!(claims[1].1, ClaimOutcome::Ended(_)), "{claims:?}");
 }
 
-/// A full submission came back beside its parts, and was withdrawn where a part was removed.
+/// A full submission came back next to its parts, and was withdrawn where a part was removed.
 #[tokio::test(start_paused = true)]
 async fn folder_at_the_time_of_the_claim_decides_what_is_a_document() {
     let fixture = ReindexFixture::new();

@@ -45,7 +45,7 @@ Examples:
 pub struct QueryArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// Further collections to serve, besides --collection.
+    /// Further collections to serve, in addition to --collection.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     also: Vec<Collection>,
     /// Allow access without a key.
