@@ -147,14 +147,12 @@ pub fn heartbeat_extras(
     let env = env.clone();
     let ports = ports.clone();
     let models = models.to_vec();
-    move || {
-        let models = models.iter();
-        HeartbeatExtras {
-            models: models
-                .map(|client| (client.bucket().to_string(), client.heartbeat()))
-                .collect(),
-            troubles: ports.troubles(env.now_ms()),
-        }
+    move || HeartbeatExtras {
+        models: models
+            .iter()
+            .map(|client| (client.bucket().to_string(), client.heartbeat()))
+            .collect(),
+        troubles: ports.troubles(env.now_ms()),
     }
 }
 

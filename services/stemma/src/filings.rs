@@ -71,15 +71,17 @@ impl FilingCounts {
     pub fn line(&self) -> Option<String> {
         let mut clauses = Vec::new();
         if !self.skipped.is_empty() {
-            let files = self.skipped.iter();
-            let files: Vec<String> = files
+            let files: Vec<String> = self
+                .skipped
+                .iter()
                 .map(|(reason, count)| format!("{count} {}", reason.label()))
                 .collect();
             clauses.push(format!("files left out: {}", files.join(", ")));
         }
         if !self.filtered.is_empty() {
-            let filings = self.filtered.iter();
-            let filings: Vec<String> = filings
+            let filings: Vec<String> = self
+                .filtered
+                .iter()
                 .map(|(reason, count)| format!("{count} {}", reason.label()))
                 .collect();
             clauses.push(format!("not chosen: {}", filings.join(", ")));

@@ -219,14 +219,15 @@ impl Health {
         for (port, _) in &self.0.checks {
             let away = readiness.away.contains(port);
             gauge!("stemma_port_away", "port" => *port).set(is(away));
-            let mut troubles = readiness.troubles.iter();
-            let refused = troubles.any(|trouble| {
+            let refused = readiness.troubles.iter().any(|trouble| {
                 trouble.kind == TroubleKind::Refused && trouble.operation.starts_with(port)
             });
             gauge!("stemma_port_refused", "port" => *port).set(is(refused));
         }
-        let mut troubles = readiness.troubles.iter();
-        let blocked = troubles.any(|trouble| trouble.kind == TroubleKind::Blocked);
+        let blocked = readiness
+            .troubles
+            .iter()
+            .any(|trouble| trouble.kind == TroubleKind::Blocked);
         gauge!("stemma_broker_blocked").set(is(blocked));
         gauge!("stemma_ready").set(is(readiness.ready));
     }
@@ -238,8 +239,11 @@ impl Health {
         if self.0.ended_rounds.load(Ordering::SeqCst) > ended_before {
             return;
         }
-        let checks = self.0.checks.iter();
-        let checks = checks.map(|(name, check)| answering_port(name, check));
+        let checks = self
+            .0
+            .checks
+            .iter()
+            .map(|(name, check)| answering_port(name, check));
         let answering = futures::future::join_all(checks).await;
         // All with the time of the end: a request that shares this round may have arrived after a port had answered.
         let now_ms = self.0.env.now_ms();

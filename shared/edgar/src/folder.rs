@@ -406,8 +406,9 @@ mod tests {
         let labels = |names: &[&str], index: &FilingIndex| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let plan = FolderPlan::new(&folder(), &names, index);
-            let documents = plan.documents.into_iter();
-            let labels: Vec<_> = documents
+            let labels: Vec<_> = plan
+                .documents
+                .into_iter()
                 .map(|d| (d.name, d.labels.unwrap_or_default()))
                 .collect();
             (labels, plan.skipped.get(&SkipReason::Xbrl).copied())

@@ -294,8 +294,11 @@ impl EncodedSource {
 
     /// The size of the text and its positions before compression.
     pub fn raw_bytes(&self) -> usize {
-        let chunks = self.header.chunks.iter();
-        chunks.map(|chunk| chunk.raw_bytes as usize).sum()
+        self.header
+            .chunks
+            .iter()
+            .map(|chunk| chunk.raw_bytes as usize)
+            .sum()
     }
 
     /// Decodes the pages of `span`, and only the chunks that contain them.

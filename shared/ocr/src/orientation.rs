@@ -45,8 +45,8 @@ pub(crate) fn sample(upright: &Gray) -> Option<Gray> {
     let height = (upright.height as f32 * SAMPLE_HEIGHT) as usize / SHRINK;
     let inside = |top: usize| {
         let rows = top..top + height;
-        let parts = parts.iter();
         parts
+            .iter()
             .filter(|part| rows.start <= part.top && part.bottom <= rows.end)
             .count()
     };

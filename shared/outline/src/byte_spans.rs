@@ -107,8 +107,8 @@ mod tests {
         }
         let places: Vec<(String, ByteSpan)> = {
             let tree = tree(&source);
-            let found = tree.items.iter();
-            found
+            tree.items
+                .iter()
                 .filter_map(|item| Some((item.number.clone(), item.bytes?)))
                 .collect()
         };

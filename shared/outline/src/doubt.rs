@@ -481,8 +481,9 @@ mod tests {
         let tree = fixture::tree(&source, headings);
         let doubt = assess(&tree, &source, 1.0);
         let look = [DoubtCode::PassedOver, DoubtCode::MixedLooks];
-        let signs = doubt.reasons.iter();
-        signs
+        doubt
+            .reasons
+            .iter()
             .filter(|reason| look.contains(&reason.code))
             .map(|reason| (reason.code, reason.share, reason.section))
             .collect()

@@ -45,8 +45,9 @@ pub fn read(issuer: &str, body: &SourceBody) -> StatedNames {
     add_former_names(&front, first, &mut names.former);
     match body {
         SourceBody::Lines(text) => {
-            let lines = text.lines.iter();
-            lines.for_each(|line| add_symbol(line, &mut names.symbols));
+            text.lines
+                .iter()
+                .for_each(|line| add_symbol(line, &mut names.symbols));
         }
         SourceBody::Pages(pages) => {
             let lines = pages.iter().flat_map(|page| &page.lines);

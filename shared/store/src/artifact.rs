@@ -242,8 +242,7 @@ pub async fn blob(
             HeaderRead::Missing => return Ok(None),
             HeaderRead::Torn => continue,
         };
-        let mut entries = head.blobs.into_iter();
-        let entry = entries.find(|entry: &BlobEntry| {
+        let entry = head.blobs.into_iter().find(|entry: &BlobEntry| {
             let found = entry.name == blob;
             at += if found { 0 } else { entry.bytes };
             found

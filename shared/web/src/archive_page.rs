@@ -144,8 +144,8 @@ impl Filters {
         let texts = texts
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)));
-        let facets = self.facets.iter();
-        facets
+        self.facets
+            .iter()
             .map(|(field, value)| (field.as_str(), value.as_str()))
             .chain(texts)
             .collect()
@@ -414,8 +414,10 @@ impl Matrix {
         let rows = (FacetField::Company, companies.as_slice());
         let counted = archive.cross_count(selected, rows, FacetField::FiscalYear)?;
         let counts = counted.into_iter().map(|years| {
-            let years = years.into_iter();
-            years.map(|year| (year.value, year.documents)).collect()
+            years
+                .into_iter()
+                .map(|year| (year.value, year.documents))
+                .collect()
         });
         let names = companies.into_iter().map(str::to_owned);
         let rows: Vec<(String, BTreeMap<String, usize>)> = names.zip(counts).collect();

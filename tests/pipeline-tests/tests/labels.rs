@@ -102,8 +102,11 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
             let TreeObject::Published(published) = serde_json::from_slice(&json).unwrap() else {
                 panic!("{name} has no tree");
             };
-            let mut gaps = published.tree.gaps.iter();
-            let gap = gaps.find(|gap| gap.code == "xbrl.labels");
+            let gap = published
+                .tree
+                .gaps
+                .iter()
+                .find(|gap| gap.code == "xbrl.labels");
             let detail = gap.map_or("", |gap| gap.detail.as_str());
             assert!(
                 detail.contains(expected) && detail.is_empty() == expected.is_empty(),

@@ -110,8 +110,10 @@ impl ImageTexts {
 
     /// The texts on the images of a question. An unknown image shows nothing.
     pub(crate) fn texts_for(&self, question: &PromptRequest) -> Vec<&str> {
-        let images = question.images.iter();
-        let texts = images.map(|image| self.0.get(&image.digest));
+        let texts = question
+            .images
+            .iter()
+            .map(|image| self.0.get(&image.digest));
         texts.map(|text| text.map_or("", String::as_str)).collect()
     }
 }

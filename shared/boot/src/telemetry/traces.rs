@@ -191,8 +191,10 @@ fn apply_span_id(mut span: SpanData) -> SpanData {
 // that log lines do not carry them twice.
 fn describe(mut span: SpanData) -> SpanData {
     let value = |name: &str| {
-        let mut attributes = span.attributes.iter();
-        let found = attributes.find(|attribute| attribute.key.as_str() == name);
+        let found = span
+            .attributes
+            .iter()
+            .find(|attribute| attribute.key.as_str() == name);
         found.map(|attribute| attribute.value.as_str().into_owned())
     };
     let stage = value(STAGE_FIELD).unwrap_or_default();

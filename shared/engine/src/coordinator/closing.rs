@@ -56,8 +56,11 @@ impl<W: Flow> Coordinator<W> {
             let cancelled = cancelled(id);
             let is_stopped = cancelled.is_some() || exceeding.contains(&job.manifest.job);
             if is_stopped && !job.waits.holds(now) {
-                let runs = job.open_runs.values();
-                let runs: Vec<RunRef> = runs.map(|(_, header)| header.at.clone()).collect();
+                let runs: Vec<RunRef> = job
+                    .open_runs
+                    .values()
+                    .map(|(_, header)| header.at.clone())
+                    .collect();
                 stopped.push((id.clone(), cancelled, runs));
             }
         }
@@ -127,8 +130,9 @@ impl<W: Flow> Coordinator<W> {
     async fn save_cursors(&self) {
         let now = self.env.now_ms();
         let table = self.jobs.lock().await;
-        let due = table.heads.iter();
-        let due: Vec<_> = due
+        let due: Vec<_> = table
+            .heads
+            .iter()
             .filter(|(_, head)| !head.waits.holds(now))
             .filter_map(|(id, head)| Some((id.clone(), head.cursor_due()?)))
             .collect();
@@ -154,8 +158,9 @@ impl<W: Flow> Coordinator<W> {
         let table = self.jobs.lock().await;
         let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
         let due = due.filter_map(|(id, job)| Some((id.clone(), job.finished_report(now)?)));
-        let heads = table.heads.iter();
-        let heads = heads
+        let heads = table
+            .heads
+            .iter()
             .filter(|(_, head)| !head.waits.holds(now))
             .filter_map(|(id, head)| Some((id.clone(), head.finished_report(now)?)));
         let due: Vec<_> = due.chain(heads).collect();

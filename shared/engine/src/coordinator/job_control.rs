@@ -205,8 +205,7 @@ impl<W: Flow> Coordinator<W> {
             // Their tasks are parked, or published again.
             let is_paused = control.paused.is_some();
             if job.paused != is_paused && control.cancelled.is_none() {
-                let runs = job.open_runs.values();
-                affected.extend(runs.map(|(_, header)| {
+                affected.extend(job.open_runs.values().map(|(_, header)| {
                     let run = header.at.clone();
                     if is_paused {
                         return CoordinatorMessage::Wake(run);

@@ -136,8 +136,10 @@ impl<W: Flow> Coordinator<W> {
         if slots.used >= slots.limit {
             return Vec::new();
         }
-        let jobs = table.open.iter_mut();
-        let unloaded = jobs.filter(|(_, job)| job.needs_load() && job.may_claim(now));
+        let unloaded = table
+            .open
+            .iter_mut()
+            .filter(|(_, job)| job.needs_load() && job.may_claim(now));
         unloaded
             .take(most)
             .map(|(id, job)| (id.clone(), job.start_load()))

@@ -696,8 +696,11 @@ fn trouble(operation: &str, kind: TroubleKind, error: &str) -> PortTrouble {
 fn facts_with_troubles(troubles: &[(&str, PortTrouble)]) -> DiagnosisContext {
     let mut facts = facts(vec![task(1)]);
     for (process, trouble) in troubles {
-        let mut beats = facts.processes.iter_mut();
-        let beat = beats.find(|beat| beat.process == *process).unwrap();
+        let beat = facts
+            .processes
+            .iter_mut()
+            .find(|beat| beat.process == *process)
+            .unwrap();
         beat.troubles.push(trouble.clone());
     }
     facts.troubles = servers::reported_troubles(&facts.processes);

@@ -103,8 +103,10 @@ impl JobHead {
 
     /// The parts that were woken and have no result.
     pub(crate) fn open_parts(&self) -> Vec<JobId> {
-        let parts = self.open.iter();
-        parts.map(|part| self.manifest.job.part(*part)).collect()
+        self.open
+            .iter()
+            .map(|part| self.manifest.job.part(*part))
+            .collect()
     }
 
     /// Takes the parts to be woken next.

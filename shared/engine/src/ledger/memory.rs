@@ -86,8 +86,7 @@ impl MemoryLedger {
     pub fn requested_runs(&self) -> usize {
         let state = self.0.lock();
         let is_only_requested = |run: &&RunState| {
-            let mut tasks = run.open.values();
-            let all_idle = tasks.all(|task| task.lease.is_none());
+            let all_idle = run.open.values().all(|task| task.lease.is_none());
             run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
         };
         state.runs.values().filter(is_only_requested).count()

@@ -147,8 +147,11 @@ mod tests {
         assert_eq!(page.text(), "Sales $ 1,234");
         let read = page.recognition().unwrap();
         assert_eq!(read.confidences, [96, 96, 60]);
-        let disputed = read.disputed.iter();
-        let disputed: Vec<_> = disputed.map(|one| (one.word, &*one.other)).collect();
+        let disputed: Vec<_> = read
+            .disputed
+            .iter()
+            .map(|one| (one.word, &*one.other))
+            .collect();
         assert_eq!(disputed, [(2, "1,284")]);
     }
 

@@ -273,8 +273,10 @@ impl ItemMap<'_> {
             let later = self.tree.section(*start)?;
             let text = ItemText::from_sections(&[later], self.source);
             if text.words > 0 {
-                let mut sentences = text.sentences.iter();
-                let is_named = sentences.any(|text| self.form.lists_key(text, entry.key));
+                let is_named = text
+                    .sentences
+                    .iter()
+                    .any(|text| self.form.lists_key(text, entry.key));
                 return is_named.then_some((later, text));
             }
         }
@@ -289,9 +291,8 @@ impl ItemMap<'_> {
         };
         let target = self.tree.section(id);
         let keys = target.and_then(|section| self.form.keys_of(&section.title, None));
-        let mut sentences = text.sentences.iter();
         keys.is_some_and(|(other, _)| {
-            sentences.any(|sentence| {
+            text.sentences.iter().any(|sentence| {
                 self.form.lists_key(sentence, entry.key) && self.form.lists_key(sentence, other)
             })
         })

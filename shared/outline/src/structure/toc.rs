@@ -82,10 +82,9 @@ fn max_label(lines: &LineTable<'_>) -> u32 {
 
 /// Whether a line consists of two or more page labels.
 fn is_row_of_labels(text: &str) -> bool {
-    let words = text.split_whitespace();
-    words.clone().count() >= 2
-        && words
-            .into_iter()
+    text.split_whitespace().count() >= 2
+        && text
+            .split_whitespace()
             .all(|word| SeriesLabel::parse(word).is_some())
 }
 

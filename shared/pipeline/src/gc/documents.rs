@@ -211,8 +211,11 @@ async fn superseded(
             key,
             reason: "superseded tree",
         });
-        let superseded = objects.into_iter();
-        garbage.extend(superseded.filter(|object| !retained.contains(&object.key)));
+        garbage.extend(
+            objects
+                .into_iter()
+                .filter(|object| !retained.contains(&object.key)),
+        );
     }
     Ok(garbage)
 }

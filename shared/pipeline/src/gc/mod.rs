@@ -202,10 +202,11 @@ impl GarbagePages<'_> {
         while let Some(page) = self.next_documents().await? {
             page.objects().for_each(&mut found);
         }
-        let of_jobs = self.jobs.iter();
-        let mut marks = of_jobs.map(|garbage| garbage.marks.len()).sum();
-        let of_jobs = self.jobs.iter().flat_map(|garbage| &garbage.objects);
-        of_jobs.for_each(&mut found);
+        let mut marks = self.jobs.iter().map(|garbage| garbage.marks.len()).sum();
+        self.jobs
+            .iter()
+            .flat_map(|garbage| &garbage.objects)
+            .for_each(&mut found);
         while let Some(garbage) = self.next_originals().await? {
             marks += garbage.marks.len();
             garbage.objects.iter().for_each(&mut found);

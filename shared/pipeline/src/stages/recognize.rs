@@ -52,8 +52,9 @@ impl RecognizeOutcome {
         let page = super::merge_pages::only_page(source)?;
         let recognition = page.recognition()?;
         let words = page.lines.iter().flat_map(|line| {
-            let words = line.words.iter();
-            words.map(|word| line.text.get(word.start as usize..word.end as usize))
+            line.words
+                .iter()
+                .map(|word| line.text.get(word.start as usize..word.end as usize))
         });
         let numbers = words
             .zip(&recognition.confidences)

@@ -32,8 +32,7 @@ pub(super) fn apply(page: &mut Page, transcript: &[String]) -> Comparison {
     let recognition = page.recognition().cloned().unwrap_or_default();
     let mut readings: Vec<WordReading> = recognition.words().collect();
     let words = page.lines.iter().flat_map(|line| {
-        let words = line.words.iter();
-        words.map(|word| {
+        line.words.iter().map(|word| {
             let range = word.start as usize..word.end as usize;
             line.text.get(range).unwrap_or_default()
         })

@@ -100,8 +100,10 @@ impl Subject {
     fn terms(&self, fields: &Fields) -> impl Iterator<Item = Term> {
         let words = [fields.body, fields.headings, fields.path, fields.running]
             .map(|field| Term::from_field_text(field, &self.word));
-        let phrases = self.phrases.iter();
-        let phrases = phrases.map(|phrase| Term::from_field_text(fields.phrases, phrase));
+        let phrases = self
+            .phrases
+            .iter()
+            .map(|phrase| Term::from_field_text(fields.phrases, phrase));
         words.into_iter().chain(phrases)
     }
 }

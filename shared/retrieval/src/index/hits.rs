@@ -115,8 +115,10 @@ impl<'r> HitList<'r> {
     }
 
     fn add_passage(&mut self, passage: &ScoredPassage, stored: &StoredPassage) {
-        let sections = stored.entry.sections.iter();
-        let allowed: Vec<&StoredSection> = sections
+        let allowed: Vec<&StoredSection> = stored
+            .entry
+            .sections
+            .iter()
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
         let text = stored.text.as_str();
@@ -165,8 +167,11 @@ impl<'r> HitList<'r> {
             hit.excerpt = excerpt;
         }
         if self.query.explain {
-            let parts = passage.parts.iter();
-            hit.parts = parts.map(|(part, value)| (part.as_str(), *value)).collect();
+            hit.parts = passage
+                .parts
+                .iter()
+                .map(|(part, value)| (part.as_str(), *value))
+                .collect();
         }
         self.positions.insert(key, self.hits.len());
         self.hits.push(hit);

@@ -81,8 +81,11 @@ impl TextConditions {
             let value = words.collect::<Vec<_>>().join(" | ");
             (facet, value, requirement.to_string())
         });
-        let excluded = self.operators.excluded.iter();
-        let excluded = excluded.map(|one| ("not", one.words.clone(), format!("-{one}")));
+        let excluded = self
+            .operators
+            .excluded
+            .iter()
+            .map(|one| ("not", one.words.clone(), format!("-{one}")));
         required
             .chain(excluded)
             .map(|(facet, value, from)| AppliedFilter {
@@ -96,8 +99,12 @@ impl TextConditions {
 
     /// Says that exclusions may have left nothing.
     pub(super) fn excluded_note(&self) -> Option<SearchNote> {
-        let excluded = self.operators.excluded.iter();
-        let excluded: Vec<String> = excluded.map(TextMatch::to_string).collect();
+        let excluded: Vec<String> = self
+            .operators
+            .excluded
+            .iter()
+            .map(TextMatch::to_string)
+            .collect();
         let message = format!("nothing is left without {}", excluded.join(", "));
         (!excluded.is_empty()).then(|| SearchNote::new("search.excluded", message))
     }
@@ -118,8 +125,10 @@ impl TextConditions {
 
     /// Whether a section with these titles has an excluded one.
     pub(super) fn excludes_titles(&self, path: &[String]) -> bool {
-        let mut excluded = self.operators.excluded.iter();
-        excluded.any(|one| is_title(one) && has_title(path, one))
+        self.operators
+            .excluded
+            .iter()
+            .any(|one| is_title(one) && has_title(path, one))
     }
 
     /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.

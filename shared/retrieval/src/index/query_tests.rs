@@ -473,8 +473,9 @@ fn pages_of_a_list_have_each_hit_once() {
             ..Query::new("Acme net sales of anvils in FY2015")
         };
         let results = search(&searcher, &AliasFile::default(), &query).unwrap();
-        let hits = results.hits.into_iter();
-        let hits: Vec<String> = hits
+        let hits: Vec<String> = results
+            .hits
+            .into_iter()
             .map(|hit| format!("{} {}", hit.name, hit.title))
             .collect();
         (hits, results.total)

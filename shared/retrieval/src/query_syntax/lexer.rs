@@ -85,8 +85,9 @@ pub(super) struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let words = text.split_whitespace();
-        let mut dashed = words.filter(|word| word.len() > 1 && word.ends_with('-'));
+        let mut dashed = text
+            .split_whitespace()
+            .filter(|word| word.len() > 1 && word.ends_with('-'));
         let last_dash = dashed
             .next_back()
             .map_or(0, |word| word.as_ptr() as usize - text.as_ptr() as usize);

@@ -210,8 +210,7 @@ impl Simulation {
         let results = objects.filter(|(key, _)| is_result(key));
         let history = self.tools.history();
         let starts = history.starts.values().sum();
-        let since_start = history.start_times.iter();
-        let since_start = since_start.map(|(at, scope)| {
+        let since_start = history.start_times.iter().map(|(at, scope)| {
             let at_ms = at.saturating_sub(self.started_ms);
             (at_ms, scope.clone())
         });

@@ -213,8 +213,9 @@ fn show_facets(facets: &SearchFacets, output: &Output) {
     let total = counted(facets.total.at_least(), "document");
     output.line(&output.dim(&format!("{prefix}{total} with a match:")));
     for facet in &facets.facets {
-        let values = facet.values.iter();
-        let mut values: Vec<String> = values
+        let mut values: Vec<String> = facet
+            .values
+            .iter()
             .map(|value| format!("{} {}", clean(&value.value), value.documents))
             .collect();
         let more = facet.distinct - facet.values.len();

@@ -457,8 +457,11 @@ impl FakeProvider {
     /// Batches whose requests it still has.
     pub(super) fn with_requests(&self) -> usize {
         let state = self.state.lock();
-        let batches = state.batches.iter();
-        batches.filter(|batch| batch.has_requests).count()
+        state
+            .batches
+            .iter()
+            .filter(|batch| batch.has_requests)
+            .count()
     }
 
     /// How often each request was executed.

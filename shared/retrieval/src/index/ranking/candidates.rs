@@ -119,8 +119,10 @@ impl<'s> PassageSet<'s> {
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = DocAddress> {
         self.segments.iter().flat_map(|segment| {
-            let docs = segment.docs.iter();
-            docs.map(|doc| DocAddress::new(segment.ordinal, *doc))
+            segment
+                .docs
+                .iter()
+                .map(|doc| DocAddress::new(segment.ordinal, *doc))
         })
     }
 
