@@ -185,11 +185,10 @@ impl Global {
                     let store = folder.join(STORE_NAME);
                     output.note(&output.dim(&format!("store: {}", store.display())));
                 }
-                let found = || {
+                let config = named.or_else(|| {
                     let here = ConfigFile::find(Path::new(""));
                     here.or_else(|| ConfigFile::find(project.as_deref()?))
-                };
-                let config = named.or_else(found);
+                });
                 let store = project.unwrap_or_default().join(STORE_NAME);
                 (Location::Found(store), config)
             }

@@ -173,25 +173,26 @@ impl FolderPlan {
     // Filers name a linkbase like its document, `acme-20230930.htm` and `acme-20230930_lab.xml`, or the document otherwise: then
     // the only linkbase belongs to the pages that are no exhibits. A full submission has its own.
     fn assign_labels(&mut self, folder: &FilingFolder, linkbases: &[&String]) {
-        let is_page = |document: &&mut FolderDocument| {
-            let name = document.name.to_ascii_lowercase();
-            !folder.is_submission(&name) && (name.ends_with(".htm") || name.ends_with(".html"))
-        };
         for linkbase in linkbases {
-            let mut pages: Vec<_> = self.documents.iter_mut().filter(is_page).collect();
+            let mut pages: Vec<_> = self
+                .documents
+                .iter_mut()
+                .filter(|document| {
+                    let name = document.name.to_ascii_lowercase();
+                    !folder.is_submission(&name)
+                        && (name.ends_with(".htm") || name.ends_with(".html"))
+                })
+                .collect();
             let is_named_alike = |page: &FolderDocument| {
                 format!("{}_lab.xml", stem(&page.name)) == linkbase.to_ascii_lowercase()
             };
             let has_name = pages.iter().any(|page| is_named_alike(page));
-            let is_exhibit = |page: &FolderDocument| {
-                let entry = page.entry.as_ref();
-                entry.is_some_and(PartEntry::is_exhibit)
-            };
-            let belongs = |page: &FolderDocument| match has_name {
+            pages.retain(|page| match has_name {
                 true => is_named_alike(page),
-                false => linkbases.len() == 1 && !is_exhibit(page),
-            };
-            pages.retain(|page| belongs(page));
+                false => {
+                    linkbases.len() == 1 && !page.entry.as_ref().is_some_and(PartEntry::is_exhibit)
+                }
+            });
             if pages.is_empty() {
                 self.skip(SkipReason::Xbrl);
             } else {
@@ -232,16 +233,16 @@ impl FolderPlan {
         let Some(submission) = submissions.first() else {
             return;
         };
-        let has = |name: &str| {
-            let mut names = self.documents.iter().map(|document| document.name.as_str());
-            names.any(|there| there.eq_ignore_ascii_case(name))
-        };
-        let is_missing = |entry: &&PartEntry| {
+        let lacks_part = index.entries.iter().any(|entry| {
             let name = entry.filename.as_deref().unwrap_or_default();
-            entry.skip_reason().is_none() && !is_pdf(name) && !has(name)
-        };
-        let complete =
-            !self.documents.is_empty() && !index.entries.iter().any(|entry| is_missing(&entry));
+            entry.skip_reason().is_none()
+                && !is_pdf(name)
+                && !self
+                    .documents
+                    .iter()
+                    .any(|document| document.name.eq_ignore_ascii_case(name))
+        });
+        let complete = !self.documents.is_empty() && !lacks_part;
         let mut dropped = submissions.len();
         if !complete {
             for _ in 0..self.documents.len() {

@@ -102,11 +102,10 @@ impl FilingIndex {
 
     /// The entry of a file.
     pub fn entry(&self, filename: &str) -> Option<&PartEntry> {
-        let is_named = |entry: &&PartEntry| {
+        self.entries.iter().find(|entry| {
             let name = entry.filename.as_deref().unwrap_or_default();
             name.eq_ignore_ascii_case(filename)
-        };
-        self.entries.iter().find(is_named)
+        })
     }
 
     /// Takes from `other` what is missing here.

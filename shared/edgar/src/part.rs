@@ -243,15 +243,14 @@ fn kind_of(content: &[u8], wrapper: &str) -> PartKind {
     }
     let window = content[..content.len().min(ROOT_WINDOW_BYTES)].to_ascii_lowercase();
     // `<HtmlFileName>` is no page.
-    let has_tag = |tag: &[u8]| {
-        memmem::find_iter(&window, tag).any(|at| {
-            let next = window.get(at + tag.len());
-            next.is_none_or(|byte| !byte.is_ascii_alphanumeric())
-        })
-    };
     if [&b"<html"[..], b"<!doctype html", b"<body"]
         .into_iter()
-        .any(has_tag)
+        .any(|tag| {
+            memmem::find_iter(&window, tag).any(|at| {
+                let next = window.get(at + tag.len());
+                next.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+            })
+        })
     {
         let tagged = wrapper == "XBRL"
             || [&b"xmlns:ix="[..], b"<ix:"]
@@ -264,9 +263,12 @@ fn kind_of(content: &[u8], wrapper: &str) -> PartKind {
         };
     }
     let markup = content.starts_with(b"<?xml") || !wrapper.is_empty() && content[0] == b'<';
-    let is_xbrl = || memmem::find(&window, b"www.xbrl.org/").is_some();
     match markup {
-        true if wrapper == "XBRL" || wrapper.is_empty() && is_xbrl() => PartKind::Xbrl,
+        true if wrapper == "XBRL"
+            || wrapper.is_empty() && memmem::find(&window, b"www.xbrl.org/").is_some() =>
+        {
+            PartKind::Xbrl
+        }
         true => PartKind::Xml,
         false => PartKind::Text,
     }
@@ -283,11 +285,15 @@ fn is_encoded(content: &[u8]) -> bool {
     if mode.is_some_and(|mode| mode[..3].iter().all(u8::is_ascii_digit) && mode[3] == b' ') {
         return true;
     }
-    let is_base64 = |line: &&[u8]| {
-        (60..=80).contains(&line.len())
-            && line
-                .iter()
-                .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(b))
-    };
-    lines.by_ref().take(ENCODED_LINES).filter(is_base64).count() == ENCODED_LINES
+    lines
+        .by_ref()
+        .take(ENCODED_LINES)
+        .filter(|line| {
+            (60..=80).contains(&line.len())
+                && line
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(b))
+        })
+        .count()
+        == ENCODED_LINES
 }

@@ -189,7 +189,6 @@ impl Consumer {
         cut: &CancellationToken,
     ) -> PortResult<EndOfConsuming> {
         let since_ms = self.env.now_ms();
-        let may_hand_over = || self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS;
         loop {
             while running.len() < usize::from(self.concurrency.max(1))
                 && let Some((queue, delivery)) = deliveries.take(self.env.now_ms())
@@ -207,7 +206,7 @@ impl Consumer {
                 biased;
                 () = stop.cancelled() => return Ok(EndOfConsuming::Stopped),
                 Some(ended) = running.join_next() => {
-                    if matches!(ended, Ok(true)) && may_hand_over() {
+                    if matches!(ended, Ok(true)) && self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS {
                         return Ok(EndOfConsuming::HandedOver);
                     }
                 }

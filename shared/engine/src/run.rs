@@ -206,8 +206,11 @@ impl<W: Flow> OpenRun<W> {
     /// a batch.
     pub(crate) fn oldest_tasks(&self) -> Vec<OldestTask> {
         let mut oldest: BTreeMap<Lane, Millis> = BTreeMap::new();
-        let due = |task: &&UnfinishedTask| !self.parked && !task.waits;
-        for task in self.unfinished.values().filter(due) {
+        for task in self
+            .unfinished
+            .values()
+            .filter(|task| !self.parked && !task.waits)
+        {
             let first = oldest.entry(task.lane).or_insert(task.since_ms);
             *first = (*first).min(task.since_ms);
         }
@@ -231,13 +234,16 @@ impl<W: Flow> OpenRun<W> {
         let requested = &self.requested;
         let outcomes = &self.outcomes;
         let header = &self.header;
-        let is_requested = |key: &TaskKey| requested.contains_key(key) && !overdue.contains(key);
         let settings = self.settings.as_ref();
         let memo = &mut self.memo;
         let walk = AssertUnwindSafe(|| {
-            Replay::run(settings, outcomes, &is_requested, memo, |replay| {
-                W::flow(replay, header)
-            })
+            Replay::run(
+                settings,
+                outcomes,
+                &|key| requested.contains_key(key) && !overdue.contains(key),
+                memo,
+                |replay| W::flow(replay, header),
+            )
         });
         catch_unwind(walk).unwrap_or_else(|_| {
             let failure = Failure::permanent(
@@ -409,10 +415,11 @@ impl<W: Flow> OpenRun<W> {
     // Asks the ledger which tasks wait for a batch. Only those that ask a model can, and no young one matters.
     async fn find_waiting(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
         let now = env.now_ms();
-        let is_old = |task: &UnfinishedTask| {
-            task.lane == Lane::Llm && task.since_ms + REPUBLISH_AFTER_MS <= now
-        };
-        if !self.unfinished.values().any(is_old) {
+        if !self
+            .unfinished
+            .values()
+            .any(|task| task.lane == Lane::Llm && task.since_ms + REPUBLISH_AFTER_MS <= now)
+        {
             return Ok(());
         }
         for open in ports.ledger.open_tasks(&self.header.at.run).await? {
@@ -509,8 +516,12 @@ impl<W: Flow> OpenRun<W> {
                     continue;
                 }
                 let delay = RetryDelay::at_least(RENEWAL_GRACE.as_millis() as Millis);
-                let later = |message| ports.queue.publish_later(queue, message, delay);
-                try_join_all(batch.into_iter().map(later)).await?;
+                try_join_all(
+                    batch
+                        .into_iter()
+                        .map(|message| ports.queue.publish_later(queue, message, delay)),
+                )
+                .await?;
             }
             metrics::published(queue, messages.len(), again);
         }

@@ -411,12 +411,13 @@ impl EncodedSource {
             VERSION_WITH_RECOGNITION => {
                 let (mut pages, read): (Vec<Page>, Vec<Option<UndisputedRecognition>>) =
                     self.chunk(index)?;
-                let undisputed = |(skew, confidences)| Recognition {
-                    skew,
-                    confidences,
-                    disputed: Vec::new(),
-                };
-                let read = read.into_iter().map(|read| read.map(undisputed));
+                let read = read.into_iter().map(|read| {
+                    read.map(|(skew, confidences)| Recognition {
+                        skew,
+                        confidences,
+                        disputed: Vec::new(),
+                    })
+                });
                 set_recognitions(&mut pages, read.collect())?;
                 pages
             }

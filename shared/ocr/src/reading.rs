@@ -202,8 +202,11 @@ impl<'i> Reading<'i> {
     }
 
     fn read_well(&self, sideways: bool) -> usize {
-        let good = |word: &&ReadWord| word.confidence >= READABLE && word.is_sideways == sideways;
-        self.words.iter().filter(good).map(length).sum()
+        self.words
+            .iter()
+            .filter(|word| word.confidence >= READABLE && word.is_sideways == sideways)
+            .map(length)
+            .sum()
     }
 
     fn is_legible(&self) -> bool {

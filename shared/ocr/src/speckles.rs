@@ -37,11 +37,12 @@ pub(crate) fn removed(image: &Gray) -> Gray {
 fn count(image: &Gray) -> usize {
     let rows: Vec<&[u8]> = image.rows().collect();
     let windows = rows.windows(5);
-    let in_rows = |rows: &[&[u8]]| {
-        let columns = 2..image.width.saturating_sub(2);
-        columns.filter(|x| is_speckle(rows, *x)).count()
-    };
-    windows.map(in_rows).sum()
+    windows
+        .map(|rows| {
+            let columns = 2..image.width.saturating_sub(2);
+            columns.filter(|x| is_speckle(rows, *x)).count()
+        })
+        .sum()
 }
 
 // Of the third of five rows.

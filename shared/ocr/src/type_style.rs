@@ -42,19 +42,26 @@ pub(crate) fn type_styles(image: &Gray, words: &[ReadWord]) -> Vec<TypeStyle> {
     let measured = strokes.iter().zip(words);
     let measured = measured.filter_map(|(stroke, word)| Some(((*stroke)?, word)));
     let usual = median_of_characters(measured).unwrap_or(0.0);
-    let is_bold = |stroke: Option<f32>| stroke.map(|stroke| stroke >= BOLD * usual);
-    let bold: Vec<Option<bool>> = strokes.into_iter().map(is_bold).collect();
-    let letters = |word: &ReadWord| word.text.chars().filter(|c| c.is_alphabetic()).count();
-    let is_italic = |(ink, word): (&Option<Ink>, &ReadWord)| {
-        let ink = ink.as_ref().filter(|_| letters(word) >= FEWEST_LETTERS)?;
-        Some(ink.column_contrast(SLANT) > ITALIC * ink.column_contrast(0.0))
-    };
-    let italic: Vec<Option<bool>> = inks.iter().zip(words).map(is_italic).collect();
-    let style = |at| TypeStyle {
-        bold: like_neighbors(&bold, words, at),
-        italic: like_neighbors(&italic, words, at),
-    };
-    (0..words.len()).map(style).collect()
+    let bold: Vec<Option<bool>> = strokes
+        .into_iter()
+        .map(|stroke| stroke.map(|stroke| stroke >= BOLD * usual))
+        .collect();
+    let italic: Vec<Option<bool>> = inks
+        .iter()
+        .zip(words)
+        .map(|(ink, word)| {
+            let ink = ink.as_ref().filter(|_| {
+                word.text.chars().filter(|c| c.is_alphabetic()).count() >= FEWEST_LETTERS
+            })?;
+            Some(ink.column_contrast(SLANT) > ITALIC * ink.column_contrast(0.0))
+        })
+        .collect();
+    (0..words.len())
+        .map(|at| TypeStyle {
+            bold: like_neighbors(&bold, words, at),
+            italic: like_neighbors(&italic, words, at),
+        })
+        .collect()
 }
 
 // One word that differs from both its neighbors was measured wrong, or was too short to be measured.
@@ -101,11 +108,15 @@ impl Shades {
         };
         let columns = span(word.x0, word.x1, image.width);
         let rows = span(word.top, word.top + word.height, image.height);
-        let share = |pixel: &u8| {
-            ((self.paper - f32::from(*pixel)) / (self.paper - self.ink)).clamp(0.0, 1.0)
-        };
         let rows = image.rows().take(rows.end).skip(rows.start);
-        let rows = rows.map(|row| row[columns.clone()].iter().map(share).collect());
+        let rows = rows.map(|row| {
+            row[columns.clone()]
+                .iter()
+                .map(|pixel| {
+                    ((self.paper - f32::from(*pixel)) / (self.paper - self.ink)).clamp(0.0, 1.0)
+                })
+                .collect()
+        });
         Some(Ink {
             rows: rows.collect(),
             width: columns.len(),

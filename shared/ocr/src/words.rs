@@ -71,10 +71,9 @@ fn cut_leader(word: &mut ReadWord) {
 fn split_date(word: ReadWord) -> Vec<ReadWord> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let parts = word.text.split_once(',');
-    let is_date = |(day, rest): &(&str, &str)| {
+    let Some((day, year)) = parts.filter(|(day, rest)| {
         matches!(day.len(), 1 | 2) && digits(day) == day.len() && digits(rest) == 4
-    };
-    let Some((day, year)) = parts.filter(is_date) else {
+    }) else {
         return vec![word];
     };
     // As if all characters had the same width.

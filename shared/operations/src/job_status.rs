@@ -10,7 +10,7 @@ use stemma_engine::jobs::{
     SpendAmount, SpendMeasure,
 };
 use stemma_engine::ledger::StatusTopic;
-use stemma_llm::calls::{self, CallSum};
+use stemma_llm::calls;
 use stemma_store::{JobId, PortResult, Priority};
 
 use crate::Operations;
@@ -283,14 +283,16 @@ impl Operations {
         let until_ms = status.ended_ms.unwrap_or_else(|| self.env.now_ms());
         let scope = format!("c/{}", self.collection());
         // Prices belong to the workers: sums of old records do not say what they cost.
-        let unpriced = |sum: &CallSum| SpendAmount {
-            nanodollars: None,
-            tokens: sum.prompt_tokens + sum.output_tokens,
-        };
         let times = (manifest.submitted_ms, until_ms);
         let measure = SpendMeasure::Tokens;
         let job = &manifest.job;
-        let used = calls::job_spend(self.blobs(), &scope, job, times, measure, unpriced).await?;
+        let used = calls::job_spend(self.blobs(), &scope, job, times, measure, |sum| {
+            SpendAmount {
+                nanodollars: None,
+                tokens: sum.prompt_tokens + sum.output_tokens,
+            }
+        })
+        .await?;
         Ok(Spending {
             class: control.class.unwrap_or(manifest.class),
             budget: control.budget.or(manifest.terms.budget),

@@ -104,17 +104,15 @@ impl BucketPlan {
     /// Files that are documents in other states of the folder: full submissions next to all of their parts, or parts of a
     /// full submission.
     pub fn superseded(&self) -> impl Iterator<Item = &ObjectMeta> {
-        let is_planned = |name: &str| {
-            self.plan
-                .documents
-                .iter()
-                .any(|document| document.name == name)
-        };
         let others = self.files.iter().filter(move |(name, _)| {
             is_document(name)
                 && SkipReason::from_file_name(name).is_none()
                 && IndexKind::from_file_name(name).is_none()
-                && !is_planned(name)
+                && !self
+                    .plan
+                    .documents
+                    .iter()
+                    .any(|document| document.name == **name)
         });
         others.map(|(_, object)| object)
     }

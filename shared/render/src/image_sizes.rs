@@ -66,8 +66,9 @@ fn bytes_per_pixel(image: &Dict<'_>) -> u64 {
         _ if is_mask == Some(true) => Some(1),
         _ => None,
     };
-    let is_kept = |count: &u64| matches!(count, 1 | 3);
-    components.filter(is_kept).unwrap_or(7)
+    components
+        .filter(|count| matches!(count, 1 | 3))
+        .unwrap_or(7)
 }
 
 fn named_components(name: &Name<'_>) -> Option<u64> {

@@ -76,9 +76,11 @@ impl QueryTerms {
 
     /// The words and phrases of the query that `text` has.
     pub fn matches(&self, text: &str) -> TermMatches<'_> {
-        let is_figure = |word: &str| is_number(word) && year(word).is_none();
         let mut found = TermMatches {
-            has_figure: self.wants_number && text.split_whitespace().any(is_figure),
+            has_figure: self.wants_number
+                && text
+                    .split_whitespace()
+                    .any(|word| is_number(word) && year(word).is_none()),
             ..TermMatches::default()
         };
         // Words of phrases. Other words between them are one empty word; stop words do not.

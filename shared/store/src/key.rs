@@ -125,9 +125,11 @@ impl JobId {
 
     /// Whether it can be a part of a key.
     pub fn is_well_formed(&self) -> bool {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
         (1..=200).contains(&self.0.len())
-            && self.0.bytes().all(is_plain)
+            && self
+                .0
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
             && !matches!(self.0.as_str(), "." | "..")
     }
 

@@ -79,8 +79,9 @@ impl<W: Flow> Coordinator<W> {
         let control = jobs::load_control(&self.ports.blobs, job).await?;
         let mut cache = self.job_controls.lock();
         if cache.0.len() >= MAX_CACHED_CONTROLS {
-            let is_fresh = |read_ms: &Millis| now < read_ms + CONTROL_TTL_MS;
-            cache.0.retain(|_, (read_ms, _)| is_fresh(read_ms));
+            cache
+                .0
+                .retain(|_, (read_ms, _)| now < *read_ms + CONTROL_TTL_MS);
         }
         cache.0.insert(job.clone(), (now, control));
         Ok(control)

@@ -37,10 +37,11 @@ fn owners(members: &BTreeSet<String>) -> Vec<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut owners = Vec::with_capacity(queues);
     for queue in 0..FLOW_QUEUES {
-        let has_room = |member: &&str| counts.get(member).copied().unwrap_or(0) < share;
-        let rank = |member: &&str| *blake3::hash(format!("{member} {queue}").as_bytes()).as_bytes();
         let members = members.iter().map(String::as_str);
-        let Some(owner) = members.filter(has_room).max_by_key(rank) else {
+        let Some(owner) = members
+            .filter(|member| counts.get(member).copied().unwrap_or(0) < share)
+            .max_by_key(|member| *blake3::hash(format!("{member} {queue}").as_bytes()).as_bytes())
+        else {
             break; // there are no members
         };
         *counts.entry(owner).or_default() += 1;

@@ -143,13 +143,12 @@ fn decode<T: DeserializeOwned>(records: &[StatusRecord]) -> impl Iterator<Item =
 }
 
 fn has_all_services(processes: &[Heartbeat]) -> bool {
-    let is_alive = |service| {
-        let mut alive = processes.iter().map(|process| process.service.as_str());
-        alive.any(|other| other == service || other == "all")
-    };
     ["coordinator", "worker", "assembler"]
         .into_iter()
-        .all(is_alive)
+        .all(|service| {
+            let mut alive = processes.iter().map(|process| process.service.as_str());
+            alive.any(|other| other == service || other == "all")
+        })
 }
 
 async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Depth>> {

@@ -165,8 +165,10 @@ pub(super) fn reported_troubles(processes: &[Heartbeat]) -> Vec<ServerTrouble> {
             }
         }
     }
-    let counts = |trouble: &ServerTrouble| {
-        trouble.kind != TroubleKind::Away || 2 * trouble.processes.len() >= processes.len()
-    };
-    troubles.into_values().filter(counts).collect()
+    troubles
+        .into_values()
+        .filter(|trouble| {
+            trouble.kind != TroubleKind::Away || 2 * trouble.processes.len() >= processes.len()
+        })
+        .collect()
 }

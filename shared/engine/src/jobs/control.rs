@@ -199,13 +199,12 @@ async fn apply_commands(
     let is_budget = |name: &&String| name.contains("-budget");
     control.budget_version = records.iter().filter(is_budget).count() as u64;
     let version = control.budget_version;
-    let decides_pause = |name: &&String| {
-        let is_pause = name.contains("-paused");
-        name.contains("-resumed")
-            || is_pause && paused_version(name).is_none_or(|paused| paused == version)
-    };
     for name in [
-        records.iter().rfind(decides_pause),
+        records.iter().rfind(|name| {
+            let is_pause = name.contains("-paused");
+            name.contains("-resumed")
+                || is_pause && paused_version(name).is_none_or(|paused| paused == version)
+        }),
         records.iter().rfind(|name| name.contains("-priority")),
         records.iter().rfind(is_budget),
     ]

@@ -57,8 +57,11 @@ impl JobScan {
         let page = list(blobs, self.listed.as_ref(), PAGE).await?;
         let more = page.len() == PAGE;
         let ended = markers(blobs, self.listed.as_ref(), page.last()).await?;
-        let is_unknown = |job: &JobId| !ended.contains(job) && !self.open.contains(job);
-        let unknown: Vec<JobId> = page.iter().filter(|job| is_unknown(job)).cloned().collect();
+        let unknown: Vec<JobId> = page
+            .iter()
+            .filter(|job| !ended.contains(job) && !self.open.contains(job))
+            .cloned()
+            .collect();
         for job in &ended {
             self.open.remove(job);
         }

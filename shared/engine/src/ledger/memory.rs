@@ -78,18 +78,24 @@ impl MemoryLedger {
     /// Number of runs of which nothing but watchers is known; for tests.
     pub fn watched_runs(&self) -> usize {
         let state = self.0.lock();
-        let is_only_watched = |run: &&RunState| run.open.is_empty() && run.log.is_empty();
-        state.runs.values().filter(is_only_watched).count()
+        state
+            .runs
+            .values()
+            .filter(|run| run.open.is_empty() && run.log.is_empty())
+            .count()
     }
 
     /// Number of runs of which nothing but requests is known; for tests.
     pub fn requested_runs(&self) -> usize {
         let state = self.0.lock();
-        let is_only_requested = |run: &&RunState| {
-            let all_idle = run.open.values().all(|task| task.lease.is_none());
-            run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
-        };
-        state.runs.values().filter(is_only_requested).count()
+        state
+            .runs
+            .values()
+            .filter(|run| {
+                let all_idle = run.open.values().all(|task| task.lease.is_none());
+                run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
+            })
+            .count()
     }
 
     /// Number of scheduled items; for tests.

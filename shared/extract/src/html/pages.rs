@@ -187,10 +187,15 @@ impl<'a> PageMaker<'a> {
 /// The index of the first line that belongs to the bottom of the page; beyond the last if there is none.
 fn foot_start(lines: &[TextLine<'_>]) -> usize {
     let stated = lines.iter().rev().take_while(|line| line.at_bottom).count();
-    let is_short = |line: &TextLine<'_>| line.text.split_whitespace().count() <= MAX_FOOT_WORDS;
     match stated {
         // A page of a few lines is a title page or a leaf, not a page with a foot.
-        0 if lines.len() > 3 && lines.last().is_some_and(is_short) => lines.len() - 1,
+        0 if lines.len() > 3
+            && lines
+                .last()
+                .is_some_and(|line| line.text.split_whitespace().count() <= MAX_FOOT_WORDS) =>
+        {
+            lines.len() - 1
+        }
         stated if stated < lines.len() => lines.len() - stated,
         _ => lines.len(),
     }

@@ -258,8 +258,9 @@ fn row_lines<'a>(
 ) {
     let height = row.iter().map(|cell| cell.flow.len()).max().unwrap_or(0);
     let is_single = row.len() == 1;
-    let new_line = |_| TextLine::row(left, grid.cloned());
-    let mut lines: Vec<TextLine<'a>> = (0..height).map(new_line).collect();
+    let mut lines: Vec<TextLine<'a>> = (0..height)
+        .map(|_| TextLine::row(left, grid.cloned()))
+        .collect();
     for cell in row {
         let first = if cell.is_low {
             height - cell.flow.len()

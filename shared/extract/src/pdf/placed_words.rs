@@ -52,11 +52,15 @@ fn readings_of(page: &Page, words: &[PlacedWord]) -> impl Iterator<Item = WordRe
             |read: &&PlacedWord| (line.rect.y0..=line.rect.y1).contains(&Pt::new(read.baseline));
         let sources: Vec<&PlacedWord> = words.iter().filter(on_line).collect();
         line.words.iter().map(move |word| {
-            let within = |read: &&&PlacedWord| {
-                let middle = Pt::new((read.x0 + read.x1) / 2.0);
-                (word.x0..=word.x1).contains(&middle)
-            };
-            reading_of(sources.iter().filter(within).copied())
+            reading_of(
+                sources
+                    .iter()
+                    .filter(|read| {
+                        let middle = Pt::new((read.x0 + read.x1) / 2.0);
+                        (word.x0..=word.x1).contains(&middle)
+                    })
+                    .copied(),
+            )
         })
     })
 }

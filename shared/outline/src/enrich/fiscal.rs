@@ -398,19 +398,18 @@ fn binding_words(words: &[&str], year: NamedYear, end: Date) -> Option<String> {
 
 /// Whether words between a fiscal year and a date only say that the one ended on the other.
 fn binds(between: &[&str], year_first: bool) -> bool {
-    // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
-    let listed = |key: &str| {
-        key.bytes().all(|byte| byte.is_ascii_digit())
-            || stemma_document::english_words::MONTHS.contains(&key)
-    };
     let mut says_end = false;
     for word in between {
         let key = word
             .trim_matches(|c: char| !c.is_alphanumeric())
             .to_lowercase();
         says_end |= YEAR_END_WORDS.contains(key.as_str());
-        let known = YEAR_END_WORDS.contains(key.as_str()) || YEAR_FILLERS.contains(key.as_str());
-        if word.ends_with(['.', ';']) || !(known || listed(&key)) {
+        // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
+        let known = YEAR_END_WORDS.contains(key.as_str())
+            || YEAR_FILLERS.contains(key.as_str())
+            || key.bytes().all(|byte| byte.is_ascii_digit())
+            || stemma_document::english_words::MONTHS.contains(&key.as_str());
+        if word.ends_with(['.', ';']) || !known {
             return false;
         }
     }

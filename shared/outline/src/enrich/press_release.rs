@@ -64,7 +64,7 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
             && has_any(text, &RESULTS)
             && (has_any(text, &QUARTER_WORDS) || has_any(text, &["fiscal", "year", "half"]))
     });
-    let titled = || {
+    announced.or_else(|| {
         let title = top.iter().find(|line| {
             has_any(line, &RESULTS)
                 && has_any(line, &QUARTER_WORDS)
@@ -73,8 +73,7 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
                 && before_period(line).is_some()
         })?;
         Some((*title).to_owned())
-    };
-    announced.or_else(titled)
+    })
 }
 
 fn has_any(text: &str, any: &[&str]) -> bool {
@@ -87,13 +86,17 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let stated = |value: String| first.fact(value).with_evidence(headline);
     let year = headline_year(headline);
     // A fiscal year ends in its calendar year or in the first weeks of the next.
-    let possible = |date: Date| {
-        year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
-    };
     let quarter = headline_period(headline).is_some_and(|period| period.starts_with('Q'));
     let ends: Vec<_> = front
         .iter()
-        .filter_map(|page| Some((period_end(page, quarter, &possible)?, page)))
+        .filter_map(|page| {
+            let end = period_end(page, quarter, &|date| {
+                year.is_none_or(|year| {
+                    date.year <= year || (date.year == year + 1 && date.month <= 2)
+                })
+            })?;
+            Some((end, page))
+        })
         .collect();
     // Further down, the dates of an outlook follow. A release about a quarter may first name its annual report.
     let ended = ends
@@ -104,9 +107,12 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let issuer = front
         .iter()
         .find_map(|page| Some(page.fact(before_ticker(page)?)));
-    let named = || before_verb(headline).or_else(|| before_period(headline));
     FilingFacts {
-        issuer: issuer.or_else(|| named().map(stated)),
+        issuer: issuer.or_else(|| {
+            before_verb(headline)
+                .or_else(|| before_period(headline))
+                .map(stated)
+        }),
         form: Some(stated("earnings_release".into())),
         fiscal_year: year.map(|year| stated(year.to_string())),
         fiscal_period: headline_period(headline).map(|period| stated(period.into())),
@@ -208,15 +214,15 @@ fn name_before(words: &[&str]) -> Option<String> {
 /// The year after `fiscal`, otherwise the first year that is not part of a date.
 fn headline_year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
-    let in_date = |at: usize| {
-        (0..at)
-            .any(|start| dates::date_at(&words[..=at], start).is_some_and(|(_, end)| end == at + 1))
-    };
     let years = words
         .iter()
         .enumerate()
         .filter_map(|(at, word)| Some((at, four_digits(word)?)))
-        .filter(|(at, _)| !in_date(*at));
+        .filter(|(at, _)| {
+            !(0..*at).any(|start| {
+                dates::date_at(&words[..=*at], start).is_some_and(|(_, end)| end == at + 1)
+            })
+        });
     let years: Vec<(usize, u32)> = years.collect();
     let behind_fiscal = years.iter().find(|(at, _)| {
         words[at.saturating_sub(2)..*at]

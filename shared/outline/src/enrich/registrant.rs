@@ -227,9 +227,12 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         !mark && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
-    let has_office = |line: &&String| words_of(line).any(|word| OFFICES.contains(word.as_str()));
     let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")
-        && block.iter().skip(at).take(2).any(|line| has_office(&line));
+        && block
+            .iter()
+            .skip(at)
+            .take(2)
+            .any(|line| words_of(line).any(|word| OFFICES.contains(word.as_str())));
     let name = clean_name(&block[at]);
     (!person && name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
 }

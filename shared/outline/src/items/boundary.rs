@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Boundary, BoundaryEvidence, PageNo, Section, SectionId, SectionKind, SectionSpan, SectionTree,
+    Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree,
     Source, text,
 };
 
@@ -67,7 +67,6 @@ pub(super) struct FormItems<'a> {
 
 /// Whether a line of an Item is the heading of another Item of the form, with its number and title: the Item ends before it,
 /// although the tree goes on.
-// A running head names the Item that begins on its page.
 pub(super) fn holds_other_item(
     items: &FormItems<'_>,
     entry: &FormEntry,
@@ -76,25 +75,6 @@ pub(super) fn holds_other_item(
 ) -> bool {
     // The sections of an Item follow each other.
     let ids = sections.first().zip(sections.last());
-    let is_inside =
-        |id: SectionId| ids.is_some_and(|(first, last)| (first.id..=last.id).contains(&id));
-    let begins_there = |key: usize, page: Option<PageNo>| {
-        let place = items.places.get(&key).map(|place| place.section);
-        place.is_some_and(|section| {
-            let (first, _) = start(section.span);
-            page.is_some_and(|page| page.get() == first) && !is_inside(section.id)
-        })
-    };
-    let is_other = |line: &text::BodyLine<'_>| {
-        let keys = items.form.keys_of(line.text, Some(entry.part));
-        let other = keys.filter(|(first, last)| first == last && *first != entry.key);
-        let other = other.filter(|(key, _)| !begins_there(*key, line.page));
-        let other = other.and_then(|(key, _)| items.entries.iter().find(|entry| entry.key == key));
-        let title = KnownForm::item_title(line.text);
-        other.zip(title).is_some_and(|(other, title)| {
-            title_similarity(&title, other.title) >= MIN_OTHER_SIMILARITY
-        })
-    };
     sections.iter().any(|section| {
         let lines = text::own_lines(section, &source.body);
         let mut before = "";
@@ -105,9 +85,28 @@ pub(super) fn holds_other_item(
             if !text.is_empty() {
                 before = text;
             }
-            is_start && text.len() <= MAX_HEADING_BYTES && is_other(line)
+            is_start
+                && text.len() <= MAX_HEADING_BYTES
+                && other_item(items, entry, line.text).is_some_and(|key| {
+                    // A running head names the Item that begins on its page.
+                    !items.places.get(&key).is_some_and(|place| {
+                        let id = place.section.id;
+                        let (first, _) = start(place.section.span);
+                        line.page.is_some_and(|page| page.get() == first)
+                            && !ids.is_some_and(|(first, last)| (first.id..=last.id).contains(&id))
+                    })
+                })
         })
     })
+}
+
+/// The key of another Item, if the line has its number and title.
+fn other_item(items: &FormItems<'_>, entry: &FormEntry, line: &str) -> Option<usize> {
+    let (key, last) = items.form.keys_of(line, Some(entry.part))?;
+    let other = items.entries.iter().find(|entry| entry.key == key)?;
+    let title = KnownForm::item_title(line)?;
+    let is_other = key == last && key != entry.key;
+    (is_other && title_similarity(&title, other.title) >= MIN_OTHER_SIMILARITY).then_some(key)
 }
 
 fn start(span: SectionSpan) -> (u32, u32) {

@@ -101,7 +101,6 @@ impl ItemMap<'_> {
             places: &places,
         };
         let year = expected::filing_year(&self.tree.facts);
-        let is_expected = |entry: &FormEntry| expected::is_expected(self.form.name(), entry, year);
         let mut items: Vec<FilingItem> = Vec::new();
         for entry in &entries {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
@@ -114,7 +113,7 @@ impl ItemMap<'_> {
                     items.push(self.item_from_section(&form_items, entry, place, &starts, &finder));
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
-                (None, None) if is_expected(entry) => {
+                (None, None) if expected::is_expected(self.form.name(), entry, year) => {
                     // A heading that was not found is inside the Item before it, whose end is in doubt.
                     if self.form.always_names(entry)
                         && let Some(before) = items.last_mut()

@@ -154,19 +154,22 @@ pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> 
 /// Whether a short text only says what is not the case: `There have been no changes in our market risk`, or that no director
 /// adopted a trading plan, which Item 408 of Regulation S-K asks for each quarter.
 fn only_negates(body: &ItemText) -> bool {
-    let negates = |sentence: &String| {
-        let mut before = String::new();
-        let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
-        words.any(|word| {
-            let word = normalize_key(word);
-            // `decided not to stand for election` is an event.
-            let negated = word == "not" && AUXILIARIES.contains(before.as_str());
-            let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
-            before = word;
-            found
-        })
-    };
-    body.words <= NEGATING_WORDS && !body.sentences.is_empty() && body.sentences.iter().all(negates)
+    body.words <= NEGATING_WORDS
+        && !body.sentences.is_empty()
+        && body.sentences.iter().all(|sentence| negates(sentence))
+}
+
+fn negates(sentence: &str) -> bool {
+    let mut before = String::new();
+    let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
+    words.any(|word| {
+        let word = normalize_key(word);
+        // `decided not to stand for election` is an event.
+        let negated = word == "not" && AUXILIARIES.contains(before.as_str());
+        let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
+        before = word;
+        found
+    })
 }
 
 /// Whether the risk factors of a quarterly report are those of the annual report. Its Item 1A asks for changes alone.

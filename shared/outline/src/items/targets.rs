@@ -273,13 +273,14 @@ impl<'a> TargetFinder<'a> {
             );
             core.len() >= MIN_TITLE && behind.contains(&core)
         });
-        let inside = |section: &Section| {
-            let statements = self.statements();
-            statements.is_some_and(|within| subtree(within).contains(&section.id.0))
-        };
         titled
             .or_else(|| candidates.iter().find(|(_, is_note)| *is_note))
-            .or_else(|| candidates.iter().find(|(section, _)| inside(section)))
+            .or_else(|| {
+                let within = subtree(self.statements()?);
+                candidates
+                    .iter()
+                    .find(|(section, _)| within.contains(&section.id.0))
+            })
             .map(|(section, _)| *section)
     }
 

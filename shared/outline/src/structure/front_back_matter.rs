@@ -282,15 +282,14 @@ fn is_before_statements(heads: &[OutlineHead]) -> bool {
     let Some((first, behind)) = heads.split_first() else {
         return false;
     };
-    let is_statement = |head: &OutlineHead| {
-        names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
-    };
     titles::is_closing(&titles::normalize_key(&first.title))
         && behind
             .iter()
             .take(HEADS_BEFORE_STATEMENTS)
             .take_while(|head| head.rank > first.rank)
-            .any(is_statement)
+            .any(|head| {
+                names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
+            })
 }
 
 fn is_signature(head: &OutlineHead) -> bool {

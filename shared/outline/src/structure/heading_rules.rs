@@ -108,12 +108,6 @@ fn apply(
 /// Whether the document is a filing, an agreement or a release with statements.
 // They have a grammar of their own; the rules for papers, manuals and brochures would only disturb it.
 pub(super) fn is_filing(document: &Document<'_>, candidates: &[HeadingCandidate]) -> bool {
-    let names_statement = |heading: &HeadingCandidate| {
-        let key = titles::normalize_key(&heading.title);
-        ["consolidatedstatement", "consolidatedbalancesheet"]
-            .iter()
-            .any(|name| key.contains(name))
-    };
     document
         .announced
         .iter()
@@ -121,5 +115,12 @@ pub(super) fn is_filing(document: &Document<'_>, candidates: &[HeadingCandidate]
         || candidates
             .iter()
             .filter(|candidate| candidate.is_kept())
-            .any(|heading| heading.statement || names_statement(heading))
+            .any(|heading| heading.statement || names_statement(&heading.title))
+}
+
+fn names_statement(title: &str) -> bool {
+    let key = titles::normalize_key(title);
+    ["consolidatedstatement", "consolidatedbalancesheet"]
+        .iter()
+        .any(|name| key.contains(name))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::forms::{FormItem, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
-use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
+use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
@@ -257,10 +257,9 @@ impl ItemSearch<'_, '_> {
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
         let row = &self.lines.rows[at];
         // The text of an Item may begin in the line of its heading, which the style of a phrase sets off.
-        let names_item = |phrase: &RunIn<'_>| {
-            parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty())
-        };
-        let run_in = row.run_in.filter(names_item);
+        let run_in = row
+            .run_in
+            .filter(|phrase| parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty()));
         if row.words > 70 && run_in.is_none() || row.key.is_empty() {
             return;
         }
@@ -564,8 +563,9 @@ pub(super) fn keys_of_heading(form: SecForm, head: &ItemHeading<'_>) -> Vec<(usi
 
 /// The key of a PART.
 pub(super) fn part_key(form: SecForm, part: u8) -> Option<usize> {
-    let is_part = |item: &FormItem| item.tag.is_none() && item.part == part;
-    form.items().iter().position(is_part)
+    form.items()
+        .iter()
+        .position(|item| item.tag.is_none() && item.part == part)
 }
 
 /// Score of a row on `page` for a link target and a predicted page.

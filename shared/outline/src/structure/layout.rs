@@ -67,8 +67,11 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> 
         _ => return None,
     };
     let is_marked = phrase.bold && !lines.body_bold || lines.is_emphasized(phrase.emphasis);
-    let starts = |c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1;
-    if !is_marked || !row.text.starts_with(starts) {
+    if !is_marked
+        || !row.text.starts_with(|c: char| {
+            c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1
+        })
+    {
         return None;
     }
     let above = at

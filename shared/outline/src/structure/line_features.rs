@@ -554,8 +554,7 @@ pub(super) fn is_finished(text: &str) -> bool {
 
 /// The number of a section alone: `(5)`, `5.`, `A.`
 fn is_label(cell: &str) -> bool {
-    let is_mark = |c: char| matches!(c, '(' | ')' | '.');
-    let label = cell.trim_matches(is_mark);
+    let label = cell.trim_matches(|c: char| matches!(c, '(' | ')' | '.'));
     label.len() < cell.len()
         && (1..=3).contains(&label.len())
         && label.chars().all(char::is_alphanumeric)

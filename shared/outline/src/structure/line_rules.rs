@@ -148,11 +148,12 @@ impl<'l> LineView<'l> {
         let row = self.row;
         let is_small = self.lines.is_small(row);
         // A heading may be smaller than the body text if it is above small print of its own size.
-        let heads_small_print = || {
-            self.next
-                .is_some_and(|next| next.prose && !next.bold && next.size < row.size + SAME_SIZE)
-        };
-        let is_bold = row.bold && !self.lines.body_bold && (!is_small || heads_small_print());
+        let is_bold = row.bold
+            && !self.lines.body_bold
+            && (!is_small
+                || self.next.is_some_and(|next| {
+                    next.prose && !next.bold && next.size < row.size + SAME_SIZE
+                }));
         let is_caps = row.caps && !is_small && row.gap > SOME_SPACE && self.letters >= 5;
         let is_slanted = self.is_emphasized
             && (row.words <= PLAIN_WORDS || self.number.is_some())
@@ -182,8 +183,11 @@ fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
 
 /// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
 fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
-    let is_column = |key: &str| matches!(key, "exhibit" | "exhibitno" | "exhibitnumber");
-    row.cells >= 2 && is_column(&titles::normalize_key(row.first_cell))
+    row.cells >= 2
+        && matches!(
+            titles::normalize_key(row.first_cell).as_str(),
+            "exhibit" | "exhibitno" | "exhibitnumber"
+        )
 }
 
 /// Whether a bold or emphasized sentence is alone above a paragraph of another style.

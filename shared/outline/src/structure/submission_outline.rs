@@ -16,11 +16,10 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
     if source.format == SourceFormat::Pdf {
         return Vec::new();
     }
-    let first_page = |item: &OutlineItem| item.target.map(|target| target.page.index());
     let starts: Vec<(usize, &OutlineItem)> = source
         .outline
         .iter()
-        .filter_map(|item| Some((first_page(item)?, item)))
+        .filter_map(|item| Some((item.target.map(|target| target.page.index())?, item)))
         .collect();
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
     let ends = ends.chain([pages.len()]);

@@ -165,8 +165,10 @@ fn form_of(rows: &TextRows) -> Option<SecForm> {
         .filter(|row| row.words <= 14);
     for row in cover {
         let key = titles::normalize_key(&row.text);
-        let named = |form: &SecForm| form.cover_words().contains(&key.as_str());
-        if let Some(form) = SecForm::ALL.into_iter().find(named) {
+        if let Some(form) = SecForm::ALL
+            .into_iter()
+            .find(|form| form.cover_words().contains(&key.as_str()))
+        {
             return Some(form);
         }
     }

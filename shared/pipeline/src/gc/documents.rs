@@ -146,13 +146,12 @@ fn settled_claims(
     horizon: Horizon,
 ) -> Vec<GarbageObject> {
     let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
-    let has_tree = |seq: u64| {
-        let key = blob_keys::tree_key(collection, doc, seq);
-        trees.binary_search(&key).is_ok() && !going.contains(key.as_str())
-    };
     let settled = claims.iter().filter(|key| {
-        let seq = blob_keys::parse_seq(key);
-        seq.is_some_and(|seq| history.is_settled(seq, horizon) && !has_tree(seq))
+        blob_keys::parse_seq(key).is_some_and(|seq| {
+            let tree = blob_keys::tree_key(collection, doc, seq);
+            let has_tree = trees.binary_search(&tree).is_ok() && !going.contains(tree.as_str());
+            history.is_settled(seq, horizon) && !has_tree
+        })
     });
     settled
         .map(|key| GarbageObject {

@@ -60,14 +60,18 @@ impl RecognizeOutcome {
             .zip(&recognition.confidences)
             .filter(|(word, _)| word.is_some_and(figures::has_figure));
         let numbers: Vec<u8> = numbers.map(|(_, confidence)| *confidence).collect();
-        let is_doubtful = |confidence: &&u8| **confidence < Recognition::SURE;
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Some(Self {
             digest,
             words: count(recognition.confidences.len()),
             doubtful: count(recognition.doubtful()),
             numbers: count(numbers.len()),
-            doubtful_numbers: count(numbers.iter().filter(is_doubtful).count()),
+            doubtful_numbers: count(
+                numbers
+                    .iter()
+                    .filter(|confidence| **confidence < Recognition::SURE)
+                    .count(),
+            ),
             is_unread,
         })
     }

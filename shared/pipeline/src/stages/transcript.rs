@@ -146,21 +146,18 @@ fn aligned(read: &[(usize, &str)], seen: &[&str]) -> Vec<Pair> {
     for pair in pairs.iter().filter(|pair| is_same(pair)) {
         by_place[pair.read] = Some(pair.seen);
     }
-    let has_same_near = |pair: &Pair| {
-        (1..=NEAR).any(|by| {
-            let same = |read: Option<usize>, seen: Option<usize>| {
-                let found = read.and_then(|at| by_place.get(at).copied().flatten());
-                found.is_some() && found == seen
-            };
+    let same = |read: Option<usize>, seen: Option<usize>| {
+        let found = read.and_then(|at| by_place.get(at).copied().flatten());
+        found.is_some() && found == seen
+    };
+    let near = pairs.iter().filter(|pair| {
+        let has_same_near = (1..=NEAR).any(|by| {
             same(pair.read.checked_sub(by), pair.seen.checked_sub(by))
                 || same(Some(pair.read + by), Some(pair.seen + by))
-        })
-    };
-    // A page of one word has nothing near it.
-    let is_single = |pair: &Pair| read.len() == 1 && seen.len() == 1 && is_same(pair);
-    let near = pairs
-        .iter()
-        .filter(|pair| has_same_near(pair) || is_single(pair));
+        });
+        // A page of one word has nothing near it.
+        has_same_near || (read.len() == 1 && seen.len() == 1 && is_same(pair))
+    });
     near.copied().collect()
 }
 

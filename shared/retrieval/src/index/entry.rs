@@ -281,7 +281,6 @@ impl<'a> EntryMapper<'a> {
         }
         let text = PageText::new(&passage.lines);
         let features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
-        let starting = || passage.starting.iter().map(|at| &self.sections[*at]);
         let above = self.titles_above(passage);
         let titles = above.iter().map(|section| section.title_words.joined());
         add_words(&mut entry, fields.path, titles);
@@ -292,7 +291,12 @@ impl<'a> EntryMapper<'a> {
             .headings
             .iter()
             .map(|heading| text.words.joined_in(heading))
-            .chain(starting().map(|section| section.title_words.joined()));
+            .chain(
+                passage
+                    .starting
+                    .iter()
+                    .map(|at| self.sections[*at].title_words.joined()),
+            );
         add_words(&mut entry, fields.headings, headings);
         let figures = passage.figures.iter().flatten().map(String::as_str);
         add_words(&mut entry, fields.figures, figures);

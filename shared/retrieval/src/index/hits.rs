@@ -150,8 +150,7 @@ impl<'r> HitList<'r> {
         if let Some(at) = self.positions.get(&key) {
             let pages = &mut self.hits[*at].best_pages;
             // A page with very much text has several passages.
-            let is_listed = |new: &SearchHitPage| pages.iter().any(|old| old.page == new.page);
-            let new = page.filter(|new| !is_listed(new));
+            let new = page.filter(|new| !pages.iter().any(|old| old.page == new.page));
             pages.extend(new);
             return;
         }

@@ -145,8 +145,11 @@ impl LocalIndex {
         let mut report = SyncReport::default();
         for (at, shard) in self.shards.iter().enumerate() {
             let later: usize = changes[at + 1..].iter().sum();
-            let with_later = |left| on_progress(left + later);
-            report.add(&shard.sync(catalog, &with_later).await?);
+            report.add(
+                &shard
+                    .sync(catalog, &|left| on_progress(left + later))
+                    .await?,
+            );
         }
         Ok(report)
     }

@@ -294,18 +294,20 @@ impl Router<'_> {
     fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
         let mut corrected: Vec<NameMatch> = Vec::new();
         for at in 0..self.query.words.len() {
-            let is_named = |one: &NameMatch| one.from.contains(&at);
-            if accepted.iter().chain(&corrected).any(is_named) {
+            if accepted
+                .iter()
+                .chain(&corrected)
+                .any(|one| one.from.contains(&at))
+            {
                 continue;
             }
             let Some(typo) = self.typo(at)? else { continue };
             let found = self.correct(at, typo)?;
-            let overlaps = |one: &NameMatch| {
+            if !accepted.iter().chain(&corrected).any(|one| {
                 let of =
                     |range: &Range<usize>| one.from.start < range.end && range.start < one.from.end;
                 found.as_ref().is_some_and(|found| of(&found.from))
-            };
-            if !accepted.iter().chain(&corrected).any(overlaps) {
+            }) {
                 corrected.extend(found);
             }
         }
@@ -349,8 +351,9 @@ impl Router<'_> {
         if !is_capitalized || stems[0] == word.word {
             return Ok(false);
         }
-        let accepts = |written: &str| is_spelled(written, &word.word);
-        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &stems, accepts)?;
+        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &stems, |written| {
+            is_spelled(written, &word.word)
+        })?;
         Ok(is_written != Some(true))
     }
 

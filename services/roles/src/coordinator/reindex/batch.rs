@@ -44,8 +44,9 @@ impl Batches {
     ) -> PortResult<()> {
         let key = (collection.clone(), class);
         if let Some(submitted) = self.join(&key, documents) {
-            let lost = |_| PortError::transient("jobs.submit", "the submission was interrupted");
-            return submitted.await.map_err(lost)?;
+            return submitted.await.map_err(|_| {
+                PortError::transient("jobs.submit", "the submission was interrupted")
+            })?;
         }
         let open = OpenBatch {
             batches: self,

@@ -184,14 +184,13 @@ impl Reindex {
         &self,
         request: &ReindexRequest,
     ) -> Result<Option<&ReindexSource>, ReindexError> {
-        let is_of_collection = |source: &&ReindexSource| {
-            let name = request.collection.as_ref();
-            name.is_none_or(|name| *name == source.collection.to_string())
-        };
         let source = self
             .sources
             .iter()
-            .filter(is_of_collection)
+            .filter(|source| {
+                let name = request.collection.as_ref();
+                name.is_none_or(|name| *name == source.collection.to_string())
+            })
             .filter(|source: &&ReindexSource| {
                 source.bucket == request.bucket && request.key.starts_with(&source.prefix)
             })

@@ -263,14 +263,14 @@ impl IndexBuilder<'_> {
         catalog: &Catalog,
     ) -> Result<BuildOutcome, CommandError> {
         let what = shard_name(shard.id().number(), self.index.shards().len());
-        let note_remaining = |remaining: usize| {
+        let blobs = self.blobs.as_ref();
+        Ok(build(&self.env, blobs, shard, catalog, &|remaining| {
             let remaining = thousands(remaining);
             self.context
                 .output
                 .note(&format!("index{what}: {remaining} left"));
-        };
-        let blobs = self.blobs.as_ref();
-        Ok(build(&self.env, blobs, shard, catalog, &note_remaining).await?)
+        })
+        .await?)
     }
 
     fn show(&self, report: &SyncReport, snapshots: &[(ShardId, SnapshotUpload)], began: Instant) {

@@ -7,7 +7,7 @@ use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
 use crate::structure::item_headings::{self, ItemHint, LocatedItem};
-use crate::structure::line_features::{LineFeatures, LineTable};
+use crate::structure::line_features::{LineTable};
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 use crate::structure::weights::RIGHT_TITLE;
@@ -228,12 +228,11 @@ impl OutlineBuilder<'_, '_> {
                 LineTable::same_style(row, next) && row.caps == next.caps && !next.prose
             });
             let last = at + usize::from(wraps);
-            let is_text = |next: &LineFeatures<'_>| next.words >= TEXT_WORDS && next.cells == 1;
             // Above a row of contents it is one, too.
             if self
                 .lines
                 .next_on_page(last)
-                .is_none_or(|next| !is_text(next))
+                .is_none_or(|next| next.words < TEXT_WORDS || next.cells != 1)
             {
                 continue;
             }

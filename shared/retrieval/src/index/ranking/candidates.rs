@@ -68,13 +68,12 @@ impl<'s> PassageSet<'s> {
         let mut addresses = Vec::new();
         let weight = searcher.match_weight(query)?;
         for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
-            let is_alive = |doc: &DocId| {
-                reader
-                    .alive_bitset()
-                    .is_none_or(|alive| alive.is_alive(*doc))
-            };
             weight.for_each_no_score(reader, &mut |docs| {
-                let docs = docs.iter().copied().filter(is_alive);
+                let docs = docs.iter().copied().filter(|doc| {
+                    reader
+                        .alive_bitset()
+                        .is_none_or(|alive| alive.is_alive(*doc))
+                });
                 addresses.extend(docs.map(|doc| DocAddress::new(ordinal, doc)));
             })?;
         }

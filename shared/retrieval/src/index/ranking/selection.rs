@@ -50,10 +50,9 @@ pub(super) fn best_passages(
         .collect();
     remaining.reverse();
     let terms: Vec<(&Clause, f32)> = clauses.iter().zip(remaining).collect();
-    let is_small = |scope: &&PassageSet<'_>| {
+    if let Some(scope) = scope.filter(|scope| {
         scope.len() * SMALL_SCOPE < usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX)
-    };
-    if let Some(scope) = scope.filter(is_small) {
+    }) {
         let mut listed = ListedSums::new(scope.clone(), vec![0.0; scope.len()])?;
         for clause in &clauses {
             listed.add(clause, statistics)?;
@@ -215,9 +214,10 @@ impl<'s> ListedSums<'s> {
             .map(|id| FieldNormReader::id_to_fieldnorm(id).into())
             .collect();
         let lengths = passages.column("length")?.into_iter();
-        let rounded = |length: u64| norms[norms.partition_point(|norm| *norm <= length) - 1];
         Ok(Self {
-            lengths: lengths.map(rounded).collect(),
+            lengths: lengths
+                .map(|length| norms[norms.partition_point(|norm| *norm <= length) - 1])
+                .collect(),
             passages,
             sums,
         })
