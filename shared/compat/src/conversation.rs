@@ -58,14 +58,14 @@ impl Conversation {
     ///
     /// System messages are ignored: instructions to the model are the operator's.
     pub(crate) fn new(
-        site: &AppState,
+        state: &AppState,
         place: ConcurrencyPermit,
         archive: &Arc<Archive>,
         scopes: Vec<String>,
         messages: &[InputMessage],
     ) -> Result<Self, Problem> {
         let (text, earlier) = split_turns(messages)?;
-        let answerer = site.answerer(archive)?;
+        let answerer = state.answerer(archive)?;
         let question = archive.ask_request(&AnswerRequest {
             question: text,
             scopes,
