@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree,
-    Source, text,
+    Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree, Source, text,
 };
 
 use super::item_text::truncate_text;

@@ -201,7 +201,7 @@ fn lists_pages(body: &ItemText) -> bool {
     page && labels >= 1 || labels >= 4
 }
 
-/// The status of an Item of which the filer says that it has no content.
+/// The status of an Item that has no content, as the filer says.
 fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
         return Some(ItemStatus::Reserved);

@@ -38,7 +38,7 @@ pub(super) struct TargetFinder<'a> {
     form: KnownForm,
     places: &'a BTreeMap<usize, ItemSection<'a>>,
     titles: HashMap<String, Vec<&'a Section>>,
-    /// Pages of short lines, for headings that are no sections.
+    /// Pages of short lines, for headings that are not sections.
     lines: HashMap<String, Vec<PageNo>>,
     /// The same by their words that have a meaning of their own.
     topics: HashMap<String, Vec<PageNo>>,
@@ -517,7 +517,7 @@ impl<'a> TargetFinder<'a> {
             words.windows(count).find_map(|topic| {
                 let topic = heavy_words(&topic.join(" "));
                 let key = topic.concat();
-                // The words that name the Item, and `this Annual Report on Form 10-K`, are no topic.
+                // The words that name the Item, and `this Annual Report on Form 10-K`, are not a topic.
                 let of_place = topic
                     .iter()
                     .any(|word| matches!(word.as_str(), "item" | "part" | "form"))
@@ -612,7 +612,7 @@ fn note_number(title: &str) -> Option<(u32, bool)> {
     };
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let behind = rest[digits.len()..].chars().next();
-    // `2.1` and `10-K` are no notes.
+    // `2.1` and `10-K` are not notes.
     let next_digit = rest[digits.len()..]
         .chars()
         .nth(1)

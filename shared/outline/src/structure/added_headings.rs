@@ -128,7 +128,7 @@ impl RuleOutline<'_> {
         pages.map(|page| self.lines.rows_on(page).len()).sum()
     }
 
-    // The rows of a title on its page or a neighboring page. Of equal lines, one that is no known heading wins.
+    // The rows of a title on its page or a neighboring page. Of equal lines, one that is not a known heading wins.
     fn locate(
         &self,
         heading: &NamedHeading,
@@ -147,7 +147,7 @@ impl RuleOutline<'_> {
             };
             let known = line(true);
             line(false)
-                .filter(|free| known.is_none() || self.is_like_heading(*free))
+                .filter(|rows| known.is_none() || self.is_like_heading(*rows))
                 .or(known)
         })
     }
@@ -158,7 +158,7 @@ impl RuleOutline<'_> {
         !row.prose && !row.table
     }
 
-    // The heading at `rows`, unless it is none by the rules or repeats the title of a known one.
+    // The heading at `rows`, unless the rules reject it or it repeats the title of a known one.
     fn accept(&self, heading: &NamedHeading, rows: (usize, usize)) -> Option<LocatedHeading> {
         let lines = &self.lines;
         let row = &lines.rows[rows.0];
@@ -197,7 +197,7 @@ impl RuleOutline<'_> {
             ),
             None => return None,
         };
-        // Beside headings that have a look, a line set like the text is none.
+        // Where headings have a style of their own, a line in the style of the text is not a heading.
         let is_plain = run_in.is_none() && is_set_like_text(lines, row);
         let mut looks = self.looks_around(rows.0);
         if is_plain && looks.any(|(page, _)| page.abs_diff(row.page) <= PAGES_NEAR) {

@@ -33,7 +33,7 @@ struct FrontMatter {
     styles: Vec<HeadingStyle>,
     /// Places of the lines.
     lines: Vec<usize>,
-    /// The title of the document, if it is no section.
+    /// The title of the document, if it is not a section.
     title: Option<usize>,
     /// Lines that are neither the title nor sections.
     others: Vec<usize>,
@@ -127,7 +127,7 @@ pub(super) fn rank_title(heads: &mut [OutlineHead], document: &Document<'_>) {
     }
 }
 
-/// Lines of a cover that are no sections.
+/// Lines of a cover that are not sections.
 pub(super) fn cover_lines(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
     FrontMatter::find(heads, document).others
 }

@@ -38,7 +38,7 @@ pub(super) struct HeadingCandidate {
     pub(super) dense: bool,
     /// Nearly all candidates of its style have a paragraph below.
     pub(super) over_text: bool,
-    /// Its style is the one of cells, and nothing shows that it is none.
+    /// Its style is the style of cells, and nothing shows that it is not a cell.
     pub(super) in_tables: bool,
     /// See `OutlineHead::rank`.
     pub(super) rank: u32,
@@ -96,7 +96,7 @@ impl HeadingCandidate {
         matches!(self.verdict, Verdict::Kept | Verdict::OverBudget)
     }
 
-    /// Whether the title ends in a full stop that is no part of a number.
+    /// Whether the title ends in a full stop that is not part of a number.
     pub(super) fn is_closed(&self) -> bool {
         self.title.ends_with('.') && !self.has_number
     }

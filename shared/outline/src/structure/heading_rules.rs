@@ -45,7 +45,7 @@ const RULES: &[(&str, Round)] = &[
     ("item_head", Together(item_heads)),
 ];
 
-/// Display type, in documents that are no filings.
+/// Display type, in documents that are not filings.
 // Its rules precede the budget, so that display type takes no room and no level from headings.
 const DISPLAY_TYPE_RULES: &[(&str, Round)] = &[
     ("echo", Together(echoes)),
@@ -70,7 +70,7 @@ pub(super) fn judge_candidates(
     candidates
 }
 
-/// Judges the candidates of a document that is no filing.
+/// Judges the candidates of a document that is not a filing.
 pub(super) fn judge_display_type(document: &Document<'_>, candidates: &mut [HeadingCandidate]) {
     apply(DISPLAY_TYPE_RULES, candidates, document);
 }

@@ -108,7 +108,7 @@ impl HeadingStyle {
 pub(super) fn style_of(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
     let numbered = numbering::parse_numbers(row.text)
         .first()
-        // `17 Fields of Use` is no section 17 unless the document also has a 16 or an 18.
+        // `17 Fields of Use` is not a section 17 unless the document also has a 16 or an 18.
         .filter(|number: &&numbering::TitleNumber<'_>| {
             !number.bare || lines.has_neighbor_number(number.value)
         })

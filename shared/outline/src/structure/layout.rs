@@ -334,7 +334,7 @@ mod tests {
         for phrase in ["Algorithm 1", "Algorithm 2.", "Algorithm 3:"] {
             paragraph(&mut doc, 1, phrase);
         }
-        assert_eq!(titles_of(&doc), ["Policies"], "captions are no headings");
+        assert_eq!(titles_of(&doc), ["Policies"], "captions are not headings");
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl<'l> LineView<'l> {
             || is_yeared(self.row.text)
     }
 
-    /// Whether the line ends inside a sentence that is no title of more lines.
+    /// Whether the line ends inside a sentence that is not a title of more lines.
     fn is_open_sentence(&self) -> bool {
         let row = self.row;
         let wraps = self.next.is_some_and(|next| {

@@ -135,7 +135,7 @@ fn find_placements(
     placements
 }
 
-/// The free line among `rows` that is most like a title which may be reworded, with the last row of the heading.
+/// The unassigned line among `rows` that is most like a title which may be reworded, with the last row of the heading.
 // Every line is compared: the prefix index would miss a title whose first word differs.
 pub(super) fn most_similar_line(
     lines: &LineTable<'_>,
@@ -336,11 +336,11 @@ fn recover_out_of_order(
         let near = candidates[index]
             .page()
             .is_some_and(|page| page.abs_diff(row.page) <= 1);
-        let free = used_rows.binary_search(&at).is_err();
+        let unassigned = used_rows.binary_search(&at).is_err();
         let better = best[index].is_none_or(|(score, ..)| placement.score > score);
         if hits[index].is_none()
             && near
-            && free
+            && unassigned
             && better
             && !row.running
             && placement.score > ANNOUNCED

@@ -21,7 +21,7 @@ const WINDOW_RANK: u32 = u32::MAX;
 const DIVIDED_TOKENS: u64 = 8_000;
 // A style whose parts are smaller on average labels paragraphs.
 const PART_TOKENS: u64 = 100;
-// Each style reads the headings of its section again; more than eight levels below a section are no division of it.
+// Each style reads the headings of its section again; more than eight levels below a section do not divide it.
 const MAX_STYLES: usize = 8;
 
 /// Prefix sums: tokens before each row, and the total.

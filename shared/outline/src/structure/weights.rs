@@ -60,7 +60,7 @@ pub(super) const SHORT_TITLE: f32 = 30.0;
 
 // Words.
 
-/// A longer line is no title.
+/// A longer line is not a title.
 pub(super) const LINE_WORDS: u16 = 24;
 /// A row that continues a title has at most as many words.
 pub(super) const WRAPPED_WORDS: u16 = 22;
@@ -100,7 +100,7 @@ pub(super) const MAX_TABLE_SHARE: f32 = 0.8;
 pub(super) const MIN_DENSE: usize = 24;
 /// A style with this share of lines above paragraphs is a style of headings, not of labels.
 pub(super) const OVER_TEXT: f32 = 0.9;
-/// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are no candidates. For PDF the lower share
+/// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are not candidates. For PDF the lower share
 /// costs precision: .61 instead of .68 on half B of `tests/bench/run structure` (outline removed).
 pub(super) const HTML_OVER_TEXT: f32 = 0.75;
 /// Rows between a section and a sub-section that repeats its title.
@@ -118,9 +118,9 @@ pub(super) const MIN_LABELS: usize = 4;
 pub(super) const ROWS_BETWEEN: usize = 6;
 /// Lines of a page that show the look of its text.
 pub(super) const MIN_TEXT: usize = 3;
-/// A heading that holds a larger share of the headings is no chapter among others.
+/// A heading that holds a larger share of the headings is not a chapter among others.
 pub(super) const MOST: f32 = 0.6;
-/// Fewer numbered headings are no chapters.
+/// Fewer numbered headings are not chapters.
 pub(super) const MIN_CHAPTERS: usize = 3;
 /// Chapters span a larger share of the rows. Steps of a procedure are numbered like them, but end on the page or two where
 /// they begin.
@@ -149,7 +149,7 @@ pub(super) const RIGHT_TITLE: f32 = 0.8;
 pub(super) const BARE_ITEM_TITLE: f32 = 0.72;
 /// The title of a numbered section that opens a paragraph: the number makes it as good as certain.
 pub(super) const NUMBERED_TITLE: f32 = 0.95;
-/// A line of a paragraph that is no mere mention of the title.
+/// A line of a paragraph that is not a mere mention of the title.
 pub(super) const PROSE_TITLE: f32 = 0.97;
 /// No more lines are joined to the title.
 pub(super) const WHOLE_TITLE: f32 = 0.98;

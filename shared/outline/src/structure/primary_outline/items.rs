@@ -7,7 +7,7 @@ use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
 use crate::structure::item_headings::{self, ItemHint, LocatedItem};
-use crate::structure::line_features::{LineTable};
+use crate::structure::line_features::LineTable;
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 use crate::structure::weights::RIGHT_TITLE;
@@ -121,10 +121,10 @@ impl OutlineBuilder<'_, '_> {
                 };
                 let fit =
                     !row.running && !row.table && !self.outline.excluded[*at] && row.words <= 40;
-                let free = !items
+                let unassigned = !items
                     .iter()
                     .any(|item| (item.rows.0..=item.rows.1).contains(at));
-                fit && free && titles::title_similarity(&own, &title) > RIGHT_TITLE
+                fit && unassigned && titles::title_similarity(&own, &title) > RIGHT_TITLE
             });
             if let Some(at) = hit {
                 items.push(hint.to_item(key, at, false));
@@ -248,7 +248,7 @@ impl OutlineBuilder<'_, '_> {
     }
 
     /// Adds the executive officers behind the last Item of Part I.
-    // Item 401 of Regulation S-K lets filers state them there under a heading of their own, which is no part of that Item.
+    // Item 401 of Regulation S-K lets filers state them there under a heading of their own, which is not part of that Item.
     fn add_officers(&mut self, form: SecForm, items: &[LocatedItem]) {
         let part = |item: &&LocatedItem| form.items()[item.key].part;
         let last = items.iter().rfind(|item| part(item) == 1);

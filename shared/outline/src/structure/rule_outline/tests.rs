@@ -524,7 +524,7 @@ fn long_section(labels: &[(String, bool)]) -> Doc {
 
 #[test]
 fn long_leaves_are_divided_where_the_budget_leaves_headings_out() {
-    // Sentences in a long series are no sections of their own, but divide a section that is too large.
+    // Sentences in a long series are not sections of their own, but divide a section that is too large.
     let risks: Vec<(String, bool)> = (0..60)
         .map(|at| {
             (
