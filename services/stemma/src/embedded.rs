@@ -59,8 +59,8 @@ impl EmbeddedServices {
         observer: Observer,
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = model_clients(config, env, ports, presence.process())?;
+        let heartbeat = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
+        let models = model_clients(config, env, ports, heartbeat.process())?;
         let sources = SchemeRouter::new(LazyBucketReader::new(config.servers.s3.settings()));
         let deps = worker_deps(config, sources)?
             .with_second_reader(second_reader(config)?)
@@ -71,13 +71,13 @@ impl EmbeddedServices {
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
-            presence: Arc::clone(&presence),
+            heartbeat: Arc::clone(&heartbeat),
             batches: config.model.provider.batch.settings(),
         };
         let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
             Arc::clone(ports.ledger.raw()),
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             heartbeat_extras(env, ports, &models),
             stop.clone(),
         ));
@@ -87,7 +87,7 @@ impl EmbeddedServices {
             ports.clone(),
             open_documents,
             observer,
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             stop.clone(),
         ));
         let worker = env.spawn(stemma_roles::worker::run(
@@ -101,7 +101,7 @@ impl EmbeddedServices {
             env.clone(),
             ports.clone(),
             deps,
-            presence,
+            heartbeat,
             stop.clone(),
         ));
         Ok(Self {

@@ -60,7 +60,7 @@ fn central_index_key(text: &str) -> Result<String, String> {
 pub struct FilingCounts {
     /// Mirrored folders whose documents are read.
     pub folders: usize,
-    /// Files that are no documents, by reason.
+    /// Files that are not documents, by reason.
     pub skipped: BTreeMap<SkipReason, usize>,
     /// Filings and other files that the filters do not choose, by reason.
     pub filtered: BTreeMap<FilterMismatch, usize>,

@@ -101,7 +101,7 @@ impl IndexFile<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderDocument {
     pub name: String,
-    /// What the index says of it.
+    /// What the index says about it.
     pub entry: Option<PartEntry>,
     /// Name of the label linkbase of its tagged facts.
     pub labels: Option<String>,
@@ -118,7 +118,7 @@ pub struct FolderPlan {
     /// In order of their sequence, then by name.
     pub documents: Vec<FolderDocument>,
     pub skipped: BTreeMap<SkipReason, usize>,
-    /// Names of files that are no documents and not known of filings.
+    /// Names of files that are not documents and not known of filings.
     pub other: Vec<String>,
 }
 
@@ -171,7 +171,7 @@ impl FolderPlan {
     }
 
     // Filers name a linkbase like its document, `acme-20230930.htm` and `acme-20230930_lab.xml`, or the document otherwise: then
-    // the only linkbase belongs to the pages that are no exhibits. A full submission has its own.
+    // the only linkbase belongs to the pages that are not exhibits. A full submission has its own.
     fn assign_labels(&mut self, folder: &FilingFolder, linkbases: &[&String]) {
         for linkbase in linkbases {
             let mut pages: Vec<_> = self

@@ -13,7 +13,7 @@ use crate::submission::FullSubmission;
 // A page lists fewer; the header has all.
 const MAX_PARTIES: usize = 1_000;
 
-/// What an index file says of a filing.
+/// What an index file says about a filing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilingIndex {
     pub header: SubmissionHeader,
@@ -36,7 +36,7 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// By the name of a file; `None` if it is no index file.
+    /// By the name of a file; `None` if it is not an index file.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let ends = |ending: &str| name.ends_with(ending);

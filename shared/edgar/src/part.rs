@@ -12,7 +12,7 @@ const ROOT_WINDOW_BYTES: usize = 8 * 1024;
 // Lines of letters and digits that are looked at before they count as encoded data.
 const ENCODED_LINES: usize = 8;
 
-/// What an envelope or an index file says of a document.
+/// What an envelope or an index file says about a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartEntry {
     /// `10-K`, `EX-99.1`, `GRAPHIC`.
@@ -169,7 +169,7 @@ pub struct SubmissionPart {
 }
 
 impl SubmissionPart {
-    /// Why this part is no document to read; `None` if it is one.
+    /// Why this part is not a document to read; `None` if it is one.
     pub fn skip_reason(&self) -> Option<SkipReason> {
         if let Some(reason) = self.entry.skip_reason() {
             return Some(reason);
@@ -242,7 +242,7 @@ fn kind_of(content: &[u8], wrapper: &str) -> PartKind {
         return PartKind::Encoded;
     }
     let window = content[..content.len().min(ROOT_WINDOW_BYTES)].to_ascii_lowercase();
-    // `<HtmlFileName>` is no page.
+    // `<HtmlFileName>` is not a page.
     if [&b"<html"[..], b"<!doctype html", b"<body"]
         .into_iter()
         .any(|tag| {

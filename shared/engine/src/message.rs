@@ -18,7 +18,8 @@ pub struct TaskMessage {
     pub revision: u32,
     /// Digest of the settings, by which workers load them.
     pub settings: String,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// Publication time; 0 if the publisher did not set it.
     #[serde(default)]
     pub published_ms: Millis,

@@ -214,12 +214,12 @@ impl<W: Flow> OpenRun<W> {
             let first = oldest.entry(task.lane).or_insert(task.since_ms);
             *first = (*first).min(task.since_ms);
         }
-        let class = self.header.class;
+        let priority = self.header.priority;
         oldest
             .into_iter()
             .map(|(lane, since_ms)| OldestTask {
                 lane,
-                class,
+                priority,
                 since_ms,
             })
             .collect()
@@ -448,7 +448,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(keys.into_iter().collect())
     }
 
-    // Publishes a wave of tasks in a span of its own; its id travels with the messages.
+    // Publishes a batch of tasks in a span of its own; its id travels with the messages.
     async fn publish(
         &self,
         env: &Env,
@@ -460,18 +460,18 @@ impl<W: Flow> OpenRun<W> {
             return Ok(());
         };
         let trace = RunTrace::for_run(&self.header.at.run);
-        let wave = trace.wave_span_id(&first.key, env.now_ms());
+        let publish_batch = trace.publish_span_id(&first.key, env.now_ms());
         let span = tracing::info_span!(
-            "wave",
+            "publish_batch",
             traceparent = trace.traceparent(&trace.root),
-            span_id = wave,
+            span_id = publish_batch,
             run = %self.header.at.run,
             job = %self.header.opened_by,
             stage = first.stage,
             tasks = requests.len(),
             ?publication,
         );
-        let below = Some(trace.traceparent(&wave));
+        let below = Some(trace.traceparent(&publish_batch));
         self.publish_wave(env, ports, requests, publication, &below)
             .instrument(span)
             .await
@@ -490,7 +490,7 @@ impl<W: Flow> OpenRun<W> {
         for request in requests {
             // What is published again may be of a newer coordinator that went, so all workers must receive it.
             let continues = !again && self.lanes_begun.contains(&request.lane);
-            let queue = QueueName::for_task(request.lane, self.header.class, continues);
+            let queue = QueueName::for_task(request.lane, self.header.priority, continues);
             let key = request.key;
             let stage = request.stage;
             let message = match self.task_message(ports, request, env.now_ms()) {
@@ -559,7 +559,7 @@ impl<W: Flow> OpenRun<W> {
             stage: request.stage.into(),
             revision: request.revision,
             settings: self.header.settings.clone(),
-            class: self.header.class,
+            priority: self.header.priority,
             published_ms,
             payload,
             signature: None,

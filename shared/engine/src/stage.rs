@@ -105,7 +105,7 @@ pub struct TaskContext<'a, W: Work> {
     pub key: TaskKey,
     /// Body of the message that brought this task. Publishing it again wakes a task that waits.
     pub message: &'a Bytes,
-    pub class: Priority,
+    pub priority: Priority,
     /// Number of this attempt, from 1.
     pub attempt: u32,
     /// When the attempt began. The artifact of the task did not exist then.

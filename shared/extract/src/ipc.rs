@@ -19,7 +19,7 @@ pub enum Task {
     /// Read its text.
     #[default]
     Text,
-    /// Read its text. That a PDF consists of pictures is no error: text recognition may read them.
+    /// Read its text. That a PDF consists of pictures is not an error: text recognition may read them.
     TextAndPictures,
     /// Draw one of its pages.
     Image(ImageRequest),

@@ -26,7 +26,7 @@ const VERSION_WITH_BYTES: u8 = 4;
 const VERSION_WITH_GRIDS: u8 = 5;
 // With what text recognition says about pages.
 const VERSION_WITH_RECOGNITION: u8 = 6;
-// The same with the words of which two readers read different figures.
+// The same, with the words whose figures two readers read differently.
 const VERSION_WITH_DISPUTED: u8 = 7;
 // The skew and the confidences of a page.
 type UndisputedRecognition = (i16, Vec<u8>);

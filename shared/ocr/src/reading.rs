@@ -79,7 +79,7 @@ pub(crate) fn read(
         return finished(first);
     };
     let upright = image.clone().turned(turn.inverse());
-    // If this fails, the page is a gap: what was read of it upside down is no text.
+    // If this fails, the page is a gap: what was read of it upside down is not text.
     let second = reading(&upright, turn)?;
     if second.readable() > first.readable() {
         finished(second)
@@ -103,7 +103,7 @@ struct Sheet<'i> {
     straight: Cow<'i, Gray>,
     // Degrees.
     skew: f32,
-    // How the page was turned, of which this is the upright image.
+    // The rotation of the page; this image is upright.
     turn: Turn,
     is_blurred: bool,
 }
@@ -273,7 +273,7 @@ fn printed_pages(words: Vec<PlacedWord>, width: f32, height: f32) -> Vec<Vec<Pla
     vec![left, right]
 }
 
-/// The median of what is measured of words, of which each character counts once.
+/// The median of a measure of words, weighted by their characters.
 pub(crate) fn median_of_characters<'w>(
     measured: impl Iterator<Item = (f32, &'w ReadWord)>,
 ) -> Option<f32> {

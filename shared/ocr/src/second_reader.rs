@@ -55,7 +55,7 @@ pub(crate) fn confirm_numbers(
     Ok(())
 }
 
-// `None` for what is no line of text across the image, or too wide.
+// `None` for what is not a line of text across the image, or too wide.
 fn line_image(words: &[ReadWord], at: usize, image: &Gray) -> Option<Gray> {
     let word = &words[at];
     let height = word.line_height;

@@ -97,7 +97,7 @@ impl Shades {
         Self { ink, paper }
     }
 
-    // `None` for what is no line across the image.
+    // `None` for what is not a line across the image.
     fn ink_of(&self, image: &Gray, word: &ReadWord) -> Option<Ink> {
         if word.is_sideways || word.line_height < 1.0 || self.ink == self.paper {
             return None;

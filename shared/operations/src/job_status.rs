@@ -64,7 +64,8 @@ pub struct JobProblem {
 /// Priority and budget of a job, and what it has used of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Spending {
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// `null` for no limit.
     pub budget: Option<JobBudget>,
     /// Prompt and reply tokens.
@@ -105,8 +106,8 @@ impl JobStatus {
     fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
         Self {
             job: manifest.job.clone(),
-            name: manifest.terms.name.clone(),
-            label: manifest.terms.label.clone(),
+            name: manifest.options.name.clone(),
+            label: manifest.options.label.clone(),
             state,
             total: manifest.entries,
             counts,
@@ -124,7 +125,7 @@ impl JobStatus {
         }
     }
 
-    /// A job of which an object is damaged, or of a form that this program does not know.
+    /// A job with a damaged object, or in a format that this program does not know.
     pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
         Self {
             job: job.clone(),
@@ -294,8 +295,8 @@ impl Operations {
         })
         .await?;
         Ok(Spending {
-            class: control.class.unwrap_or(manifest.class),
-            budget: control.budget.or(manifest.terms.budget),
+            priority: control.priority.unwrap_or(manifest.priority),
+            budget: control.budget.or(manifest.options.budget),
             tokens: used.tokens,
             nanodollars: used.nanodollars,
         })
@@ -362,10 +363,10 @@ mod tests {
             job: JobId("j-00000000000e1".into()),
             collection: "default".into(),
             settings: String::new(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: 1,
             submitted_ms: 1_000,
-            terms: JobOptions::default(),
+            options: JobOptions::default(),
         };
         let running = operations.current_status(&manifest).await;
         assert_eq!(running.unwrap_err().operation, "ledger.status_records");

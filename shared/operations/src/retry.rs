@@ -265,7 +265,7 @@ mod tests {
                 },
                 settings: "s".into(),
                 flow_revision: 1,
-                class: Priority::Bulk,
+                priority: Priority::Bulk,
                 opened_by: JobId(job.into()),
                 input: serde_json::to_value(version).unwrap(),
             };

@@ -77,7 +77,7 @@ fn model_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
     if digest.is_empty() || is_digest {
         return Ok(digest);
     }
-    let message = format!("{digest:?} is no SHA-256 digest of 64 hexadecimal digits");
+    let message = format!("{digest:?} is not a SHA-256 digest of 64 hexadecimal digits");
     Err(D::Error::custom(message))
 }
 
@@ -85,7 +85,7 @@ fn model_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 fn language_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     if names.is_empty() || !names.iter().all(|name| is_language_name(name)) {
-        let message = format!("{names:?} are no names of languages, such as [\"eng\", \"deu\"]");
+        let message = format!("{names:?} are not names of languages, such as [\"eng\", \"deu\"]");
         return Err(D::Error::custom(message));
     }
     Ok(names)

@@ -172,7 +172,7 @@ fn initials(normalized: &str) -> Vec<String> {
     ];
     all.sort();
     all.dedup();
-    // `&` of the name itself, as in `at&t`, is no connector; such a name has one word.
+    // `&` of the name itself, as in `at&t`, is not a connector; such a name has one word.
     all.retain(|initials| initials.chars().count() >= 2);
     all
 }

@@ -1,11 +1,11 @@
-//! Removes from a question what is no part of its subject: roles, sources, and the form of the answer.
+//! Removes from a question what is not part of its subject: roles, sources, and the form of the answer.
 
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::{
     FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS, INSTRUCTIONS, SOURCE_CLAUSES,
 };
 
-// Where an instruction may begin: also after the full stop of `Inc.`, since what is no instruction is joined again.
+// Where an instruction may begin: also after the full stop of `Inc.`, since what is not an instruction is joined again.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -284,7 +284,7 @@ pub struct AppliedFilter {
     /// Documents that satisfy it, of those in scope; omitted if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub documents: Option<usize>,
-    /// Whether the words of the query are no name as written, and this is the nearest one.
+    /// Whether the words of the query are not a name as written, and this is the nearest one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub did_you_mean: bool,
     /// First eight bytes of the ids of the documents that the words name, if these state no company.

@@ -94,7 +94,7 @@ impl fmt::Display for Decimals {
 pub enum FactValue<'a> {
     /// With scale and sign applied.
     Number(Decimal),
-    /// The transformed text of a fact that is no number. Long texts are cut; see [`TaggedFact::is_cut`].
+    /// The transformed text of a fact that is not a number. Long texts are cut; see [`TaggedFact::is_cut`].
     Text(&'a str),
     /// `xsi:nil`.
     Nil,

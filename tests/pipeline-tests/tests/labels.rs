@@ -73,7 +73,7 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
             (
                 "damaged",
                 Some(("<html>not found</html>", 22)),
-                "no linkbase",
+                "not a linkbase",
             ),
             ("gone", Some(("never stored", 12)), "gone_lab.xml"),
             (
@@ -86,8 +86,8 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
         let order = SubmitRequest {
             collection: &collection,
             settings: &RunSettings::default(),
-            class: Priority::Bulk,
-            terms: JobOptions::default(),
+            priority: Priority::Bulk,
+            options: JobOptions::default(),
         };
         let job = submit(&env, &ports, order, &documents).await.unwrap().job;
         let deps = WorkerDeps::new(Arc::new(Filings), Arc::new(InProcessExtractor));

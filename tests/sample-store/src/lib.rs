@@ -274,7 +274,7 @@ pub fn claim(version: &DocumentVersion) -> stemma_store::RunHeader {
         },
         settings: version.settings.to_string(),
         flow_revision: 1,
-        class: stemma_store::Priority::Bulk,
+        priority: stemma_store::Priority::Bulk,
         opened_by: stemma_store::JobId("j-1".into()),
         input: serde_json::to_value(version).unwrap(),
     }

@@ -118,7 +118,7 @@ impl ImageTexts {
     }
 }
 
-/// The lines on images, of which a share of the words is misread.
+/// The lines on images, with a share of the words misread.
 pub(crate) fn transcribe(texts: &[&str], misreads: f64, seed: u64) -> Value {
     let lines = texts.iter().flat_map(|text| text.lines());
     let lines: Vec<String> = lines

@@ -17,7 +17,7 @@ struct Rule {
 }
 
 impl DockerIgnore {
-    /// Parses the file; lines that are no pattern match nothing.
+    /// Parses the file; lines that are not a pattern match nothing.
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let rules = lines.map(str::trim).filter(|line| !line.is_empty());

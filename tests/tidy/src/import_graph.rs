@@ -1,7 +1,7 @@
 //! Imports between the files of a crate: no large circles, no long chains.
 //!
 //! A file in a circle can only be read together with all others of it, and a long chain means that a change at its end
-//! reaches far. Imports of a parent module are no edges, because parents re-export.
+//! reaches far. Imports of a parent module are not edges, because parents re-export.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -37,10 +37,10 @@ async fn submit(blobs: &MemoryBlobs, number: u64, collection: &str, label: &str)
         job: job.clone(),
         collection: collection.into(),
         settings: "settings".into(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 3,
         submitted_ms: 1_700_000_000_000 + number * 1_000,
-        terms: JobOptions {
+        options: JobOptions {
             label: label.into(),
             ..JobOptions::default()
         },
@@ -320,10 +320,10 @@ async fn jobs_are_controlled_by_forms_with_the_token_of_their_browser() {
     assert_eq!(send("resume&dollars=2.5").await.status, 303);
     assert_eq!(send("resume&dollars=lots").await.status, 422);
     assert_eq!(send("explode").await.status, 422);
-    assert_eq!(send("priority&class=interactive").await.status, 303);
+    assert_eq!(send("priority&priority=interactive").await.status, 303);
     let control = load_control(blobs.as_ref(), &open).await.unwrap();
     assert!(control.is_running());
-    assert_eq!(control.class, Some(Priority::Interactive));
+    assert_eq!(control.priority, Some(Priority::Interactive));
     assert_eq!(control.budget.unwrap().nanodollars, Some(2_500_000_000));
     let over = format!("/jobs/{ended}/control");
     let body = format!("token={token}&action=pause");

@@ -403,8 +403,8 @@ async fn publish(
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: Priority::Interactive,
-        terms: JobOptions {
+        priority: Priority::Interactive,
+        options: JobOptions {
             label: format!("outline of {label}"),
             ..JobOptions::default()
         },

@@ -353,7 +353,7 @@ fn files_with_equal_stems_stay_distinct() {
         };
         lab.put(path, bytes);
     }
-    // The way to a folder is no part of a name.
+    // The way to a folder is not part of a name.
     let summary = lab
         .stemma("store", ["--json", "ingest", "filings/y/../../filings"])
         .run()

@@ -86,7 +86,7 @@ impl<W: Flow> Coordinator<W> {
         stops.buffer_unordered(CLOSES_AT_ONCE).collect::<()>().await;
     }
 
-    // The jobs of which more entries failed than they allow, as far as this coordinator knows: it counts the parts that it
+    // The jobs with more failed entries than they allow, as far as this coordinator knows: it counts the parts that it
     // has, and those that have ended if it has the head.
     fn exceeding_jobs(&self, table: &JobTable) -> BTreeSet<JobId> {
         let mut failed: BTreeMap<&JobId, (u64, &JobManifest)> = BTreeMap::new();
@@ -99,7 +99,7 @@ impl<W: Flow> Coordinator<W> {
             failed.entry(&manifest.job).or_insert((0, manifest)).0 += counts.failed;
         }
         let exceeding = failed.into_values().filter(|(failed, manifest)| {
-            let allowed = manifest.terms.max_failed;
+            let allowed = manifest.options.max_failed;
             allowed.is_some_and(|most| most.exceeded(*failed, manifest.entries))
         });
         exceeding
@@ -205,7 +205,7 @@ impl<W: Flow> Coordinator<W> {
     }
 }
 
-// Runs of paused jobs and of jobs that use batches may wait for hours, which is no reason for an alert.
+// Runs of paused jobs and of jobs that use batches may wait for hours, which is not a reason for an alert.
 fn measure_open(table: &JobTable) {
     metrics::jobs_open(table.open.len());
     for state in metrics::RUN_STATES {
@@ -217,7 +217,7 @@ fn measure_open(table: &JobTable) {
 fn open_state(job: &OpenJob) -> &'static str {
     if job.paused {
         "paused"
-    } else if job.manifest.terms.batch {
+    } else if job.manifest.options.batch {
         "batch"
     } else {
         "active"

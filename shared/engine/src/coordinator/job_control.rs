@@ -191,7 +191,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn poll_job_controls_once(&self) -> PortResult<()> {
-        self.presence.set_unfinished(self.oldest_tasks());
+        self.heartbeat.set_unfinished(self.oldest_tasks());
         self.refresh_controls().await;
         let now = self.env.now_ms();
         let mut table = self.jobs.lock().await;
@@ -329,7 +329,7 @@ impl<W: Flow> Coordinator<W> {
     fn job_progress(&self, job: &JobId, tasks: RunProgress, now: Millis) -> JobProgress {
         JobProgress {
             job: job.clone(),
-            coordinator: self.presence.process().into(),
+            coordinator: self.heartbeat.process().into(),
             at_ms: now,
             entries: 0,
             counts: jobs::EntryCounts::default(),

@@ -340,7 +340,7 @@ impl<W: Flow> Coordinator<W> {
                 continue;
             }
             for task in slot.oldest.lock().iter() {
-                let first = oldest.entry((task.lane, task.class)).or_insert(*task);
+                let first = oldest.entry((task.lane, task.priority)).or_insert(*task);
                 first.since_ms = first.since_ms.min(task.since_ms);
             }
         }

@@ -76,9 +76,9 @@ impl<W: Flow> Coordinator<W> {
                     .map(|queue| (queue, now + STAND_BY_AFTER_MS))
                     .collect();
             } else if members.is_empty() {
-                members.insert(self.presence.process().into());
+                members.insert(self.heartbeat.process().into());
             }
-            let me = self.presence.process();
+            let me = self.heartbeat.process();
             for (queue, owner) in (0..).zip(owners(&members)) {
                 let waits = stand_by_ms.get(&queue).is_some_and(|until| *until > now);
                 let is_used = consumed
@@ -132,7 +132,7 @@ impl<W: Flow> Coordinator<W> {
             })
             .map(|heartbeat| heartbeat.process)
             .collect();
-        living.insert(self.presence.process().into());
+        living.insert(self.heartbeat.process().into());
         Ok(living)
     }
 

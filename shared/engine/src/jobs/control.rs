@@ -58,7 +58,8 @@ pub struct JobControl {
     pub cancelled: Option<Cancelled>,
     pub paused: Option<Paused>,
     /// Changed priority; decides which job's entries are opened first.
-    pub class: Option<Priority>,
+    #[serde(rename = "class")]
+    pub priority: Option<Priority>,
     /// Changed budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
@@ -148,13 +149,18 @@ pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
 }
 
 /// Changes the priority of a job.
-pub async fn prioritize(env: &Env, ports: &Ports, job: &JobId, class: Priority) -> PortResult<()> {
+pub async fn prioritize(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    priority: Priority,
+) -> PortResult<()> {
     write_command(
         env,
         ports,
         job,
         "priority",
-        &ControlCommand::Priority(class),
+        &ControlCommand::Priority(priority),
     )
     .await
 }
@@ -218,7 +224,7 @@ async fn apply_commands(
                     since_ms: command_time_ms(name),
                 });
             }
-            Some(ControlCommand::Priority(class)) => control.class = Some(class),
+            Some(ControlCommand::Priority(priority)) => control.priority = Some(priority),
             Some(ControlCommand::Budget(budget)) => control.budget = Some(budget),
             Some(ControlCommand::Resumed) | None => {}
         }
@@ -339,7 +345,7 @@ mod tests {
             })
         );
         assert_eq!(
-            (paused.class, paused.is_running()),
+            (paused.priority, paused.is_running()),
             (Some(Priority::Interactive), false)
         );
         step().await;

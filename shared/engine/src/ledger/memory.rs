@@ -75,7 +75,7 @@ impl MemoryLedger {
         self.0.lock().runs.len()
     }
 
-    /// Number of runs of which nothing but watchers is known; for tests.
+    /// Number of runs that have only watchers; for tests.
     pub fn watched_runs(&self) -> usize {
         let state = self.0.lock();
         state
@@ -85,7 +85,7 @@ impl MemoryLedger {
             .count()
     }
 
-    /// Number of runs of which nothing but requests is known; for tests.
+    /// Number of runs that have only requests; for tests.
     pub fn requested_runs(&self) -> usize {
         let state = self.0.lock();
         state
@@ -129,7 +129,7 @@ fn millis(duration: Duration) -> Millis {
 }
 
 impl RunState {
-    // A run of which only expired leases are left may be forgotten; every `claim_due` cleans up.
+    // A run with only expired leases may be forgotten; every `claim_due` cleans up.
     fn is_live(&self, now_ms: Millis) -> bool {
         !self.log.is_empty()
             || !self.watchers.is_empty()

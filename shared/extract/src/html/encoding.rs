@@ -43,7 +43,7 @@ impl<'a> Input<'a> {
         let (text, _, had_errors) = encoding.decode(bytes);
         if had_errors {
             let detail = format!(
-                "some bytes are no {} and were replaced",
+                "some bytes are not {} and were replaced",
                 encoding.name().to_ascii_lowercase()
             );
             defects.push(defect("html.encoding", detail));

@@ -101,7 +101,7 @@ impl<'a> PageMaker<'a> {
         self.lines.push(line);
     }
 
-    /// Ends the page; a page without text is none.
+    /// Ends the page; a page without text is dropped.
     pub(super) fn end_page(&mut self) {
         let lines = std::mem::take(&mut self.lines);
         let text_height = std::mem::take(&mut self.height);

@@ -230,7 +230,7 @@ async fn job_garbage(
     let mut first = 0;
     let mut last = 0;
     if is_whole {
-        let name = manifest.and_then(|manifest| manifest.terms.name);
+        let name = manifest.and_then(|manifest| manifest.options.name);
         let name = match &name {
             Some(name) => named_job(blobs, collection, name, &job).await?,
             None => None,

@@ -54,7 +54,7 @@ pub const JOB_RETENTION_DAYS: u64 = 90;
 const DAY_MS: Millis = 24 * 3_600_000;
 const PAGE_DOCUMENTS: usize = 1_000;
 const MAX_CONCURRENT_READS: usize = 32;
-// Documents of which something is removed at the same time.
+// Documents that are cleaned up at the same time.
 const CONCURRENT_DOCUMENTS: usize = 4;
 const MAX_CONCURRENT_DELETES: usize = 16;
 

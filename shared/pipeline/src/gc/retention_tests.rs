@@ -35,7 +35,7 @@ impl GcFixture {
             },
             settings: "s".into(),
             flow_revision: FilingFlow::REVISION,
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             opened_by: JobId("j".into()),
             input: serde_json::to_value(version).unwrap(),
         };

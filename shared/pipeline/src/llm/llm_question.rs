@@ -23,7 +23,7 @@ use crate::{FilingFlow, FilingTask};
 
 // How long a task is postponed if this worker does not have its model.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(5);
-// Outcomes travel through the ledger, so a longer list is no valid reply.
+// Outcomes travel through the ledger, so a longer list is not a valid reply.
 const MAX_ANSWER_BYTES: usize = 56 * 1024;
 
 /// A kind of question.
@@ -140,7 +140,7 @@ pub(crate) async fn ask<T: DeserializeOwned, U>(
 ) -> Result<LlmAnswer<U>, Failure> {
     let log = TaskCallLog::for_task(task, request.schema.name);
     let first = batched_reply(task, client, request).await?;
-    let answer = match complete_from(client, request, first, task.class, &log, check).await {
+    let answer = match complete_from(client, request, first, task.priority, &log, check).await {
         Ok(answer) => answer,
         Err(failure) => return Err(log.handle_failure(failure).await),
     };

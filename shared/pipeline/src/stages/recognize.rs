@@ -132,7 +132,7 @@ impl Stage for Recognize {
     }
 }
 
-/// The bytes of a file, of which each page is a task.
+/// The bytes of a file; each of its pages is a task.
 pub(crate) async fn original(
     task: &FilingTask<'_>,
     version: &DocumentVersion,

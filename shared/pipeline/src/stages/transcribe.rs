@@ -1,4 +1,4 @@
-//! `transcribe`: a model that sees reads a page of which text recognition is unsure.
+//! `transcribe`: a model that sees reads a page that text recognition is unsure of.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use stemma_document::{Page, PageOrigin, Recognition, WordReading, figures};
 
 // Of the matrix of the alignment, a byte each. The densest pages need a tenth.
 const MAX_CELLS: usize = 25_000_000;
-// Characters of a word. Longer ones are no readings of a word of the page.
+// Characters of a word. Longer ones are not readings of a word of the page.
 const MAX_CHARS: usize = 40;
 // An aligned word counts if one of so many words before and after it is the same in both texts. Otherwise it may be aligned by
 // chance, as where the texts have another order.
@@ -22,7 +22,7 @@ pub(super) struct Comparison {
     pub(super) confirmed: u32,
     /// Words that the model read otherwise. They are in doubt, with both readings.
     pub(super) disputed: u32,
-    /// Words of the transcript that are no readings of words of the page, those in a row together.
+    /// Words of the transcript that are not readings of words of the page, those in a row together.
     pub(super) unplaced: Vec<String>,
 }
 

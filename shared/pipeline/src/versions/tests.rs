@@ -48,10 +48,10 @@ fn job() -> JobManifest {
         job,
         collection,
         settings,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 1,
         submitted_ms: 0,
-        terms: JobOptions::default(),
+        options: JobOptions::default(),
     }
 }
 

@@ -86,7 +86,7 @@ impl<'q> DocumentFit<'q> {
         fit
     }
 
-    /// How well the document of each passage, or each document, fits; 0 for what is no filing.
+    /// How well the document of each passage, or each document, fits; 0 for what is not a filing.
     pub(super) fn scores(
         &self,
         passages: &PassageSet<'_>,

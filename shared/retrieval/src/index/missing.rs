@@ -160,7 +160,7 @@ impl MissingTerms<'_> {
         Ok(stems.is_empty())
     }
 
-    // Titles count, too: running heads are no part of the text.
+    // Titles count, too: running heads are not part of the text.
     fn has_stem(&self, stem: &str) -> tantivy::Result<bool> {
         let fields = self.fields;
         for field in [fields.body, fields.path, fields.headings, fields.running] {
@@ -191,7 +191,7 @@ impl MissingTerms<'_> {
         Ok(false)
     }
 
-    // Runs of capitalized words that are no known names: `Oracle Health`, `737 MAX`, `Kodak`.
+    // Runs of capitalized words that are not known names: `Oracle Health`, `737 MAX`, `Kodak`.
     fn name_runs(&self) -> Vec<Range<usize>> {
         let words = &self.words.words;
         let mut runs = Vec::new();

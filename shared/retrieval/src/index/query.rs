@@ -418,7 +418,7 @@ impl<'s> SearchRun<'s> {
         loop {
             let candidates = ranking.candidates(scope, groups * CANDIDATES)?;
             if candidates.is_empty() {
-                // What was left out of the question may occur. It is no evidence.
+                // What was left out of the question may occur. It is not evidence.
                 results.evidence = self.evidence(&[])?;
                 return self.by_text(&tokenize(&self.query.text), results);
             }

@@ -46,7 +46,7 @@ pub struct TextOperators {
     pub excluded: Vec<TextMatch>,
 }
 
-/// Alternatives, of which one must occur.
+/// Alternatives; one must occur.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement(pub Vec<TextMatch>);
 

@@ -4,7 +4,7 @@
 //! atomic and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the
 //! file system once before a publication, so that what is published survives a power loss.
 //!
-//! A folder that was deleted, replaced or unmounted is no empty store: every call checks that it is still the one that was
+//! A folder that was deleted, replaced or unmounted is not an empty store: every call checks that it is still the one that was
 //! opened, and fails if not. No call follows a link below the root: the folder may have come with somebody's documents.
 
 use std::fs::{self, File};
@@ -152,7 +152,7 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
 }
 
 impl FolderBlobsInner {
-    // Only what the file system says for certain counts: a device that fails is no folder that is gone.
+    // Only what the file system says for certain counts: a device that fails is not a folder that is gone.
     fn is_gone(&self) -> bool {
         match identity(&self.objects) {
             Ok(found) => found != self.identity,
@@ -199,7 +199,7 @@ impl FolderBlobsInner {
         Ok(bytes.into())
     }
 
-    // `None` for what is no file.
+    // `None` for what is not a file.
     fn size(&self, key: &str) -> std::io::Result<Option<u64>> {
         let (folder, name) = self.folder_of(key)?;
         let stat = folder.stat(name)?;
@@ -216,7 +216,7 @@ impl FolderBlobsInner {
             }
             folder => folder?,
         };
-        // A link or a folder of that name is an error: it is no object that exists.
+        // A link or a folder of that name is an error: it is not an object that exists.
         match folder.file(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             file => return file.map(|_| PutOutcome::Exists),

@@ -407,7 +407,7 @@ impl Evaluation for AnswersEval {
                 "rightly_refused",
                 all.and_then(|means| means.rightly_refused),
             ),
-            // A figure of which less is better cannot have a floor, so it is given the other way round.
+            // A figure that is better when smaller cannot have a floor, so it is given the other way round.
             (
                 "not_falsely_refused",
                 all.and_then(|means| means.falsely_refused)

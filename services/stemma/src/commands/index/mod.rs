@@ -167,12 +167,12 @@ impl IndexBuilder<'_> {
         listen: SocketAddr,
         stop: &CancellationToken,
     ) -> Result<HealthServer, CommandError> {
-        let presence = HeartbeatReporter::new(
+        let heartbeat = HeartbeatReporter::new(
             &self.env,
             process_name::process_name("index", &self.env),
             "index",
         );
-        let health = Health::for_blobs(&self.env, &presence, &self.blobs, &self.monitor);
+        let health = Health::for_blobs(&self.env, &heartbeat, &self.blobs, &self.monitor);
         let serving = health::serve(
             listen,
             health,

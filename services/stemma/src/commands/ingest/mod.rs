@@ -132,12 +132,12 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: if batch.submissions.len() == 1 && !asks_in_batches {
+        priority: if batch.submissions.len() == 1 && !asks_in_batches {
             Priority::Interactive
         } else {
             Priority::Bulk
         },
-        terms: JobOptions {
+        options: JobOptions {
             // Checked here, because files that cannot be read count as failed and are not part of the job.
             max_failed: None,
             ..args.options.job_options(label(&args.paths))

@@ -317,13 +317,13 @@ fn show_lanes(view: &StatusView, output: &Output) {
     let mut table = Table::new([Left, Right, Right, Right, Right, Right]);
     table.row(["lane", "waiting", "delayed", "workers", "busy", "oldest"]);
     for lane in &view.lanes {
-        let class = if lane.class == Priority::Interactive {
+        let priority = if lane.priority == Priority::Interactive {
             " (interactive)"
         } else {
             ""
         };
         table.row([
-            format!("{}{class}", lane.lane),
+            format!("{}{priority}", lane.lane),
             lane.ready.to_string(),
             lane.delayed.to_string(),
             lane.workers.to_string(),

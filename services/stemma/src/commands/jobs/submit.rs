@@ -92,12 +92,12 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: if args.interactive {
+        priority: if args.interactive {
             Priority::Interactive
         } else {
             Priority::Bulk
         },
-        terms: JobOptions {
+        options: JobOptions {
             name: args.job.clone(),
             ..args.options.job_options(label(&args.sources))
         },

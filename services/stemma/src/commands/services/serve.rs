@@ -124,8 +124,8 @@ impl UploadPort for UploadIntake {
         let order = SubmitRequest {
             collection,
             settings: &self.settings,
-            class: Priority::Interactive,
-            terms: JobOptions {
+            priority: Priority::Interactive,
+            options: JobOptions {
                 label: format!("upload of {}", submission.name),
                 ..JobOptions::default()
             },
@@ -147,8 +147,8 @@ impl UploadPort for UploadIntake {
         let order = SubmitRequest {
             collection,
             settings: &self.settings,
-            class: Priority::Bulk,
-            terms: JobOptions {
+            priority: Priority::Bulk,
+            options: JobOptions {
                 label: format!("retry of {}", counted(documents.len() as u64, "document")),
                 ..JobOptions::default()
             },

@@ -464,7 +464,7 @@ fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
         .into_iter()
         .filter(|(_, control)| control.is_running() || !running)
         .map(|(job, control)| BudgetOwner {
-            budget: control.budget.or(job.terms.budget),
+            budget: control.budget.or(job.options.budget),
             budget_version: control.budget_version,
             job,
         })

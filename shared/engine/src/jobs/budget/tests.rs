@@ -43,10 +43,10 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
         job: JobId("job".into()),
         collection: "c".into(),
         settings: "s".into(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 0,
         submitted_ms: 0,
-        terms: JobOptions {
+        options: JobOptions {
             budget,
             ..JobOptions::default()
         },

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};
 use crate::batch::store::{BatchItem, BatchStore, item_id};
 use crate::batch::{BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch};
-use crate::calls::{job_spend};
+use crate::calls::job_spend;
 use crate::client::{ModelClient, ModelClientSettings};
 use crate::prices::Prices;
 use crate::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
