@@ -34,7 +34,7 @@ impl ReadWord {
 
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let columns = self.x0 < other.x1 && other.x0 < self.x1;
-        let is_above = |one: &Self, other: &Self| one.top + one.height <= other.top;
+        let is_above = |upper: &Self, lower: &Self| upper.top + upper.height <= lower.top;
         columns && !is_above(self, other) && !is_above(other, self)
     }
 }

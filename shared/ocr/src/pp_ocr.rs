@@ -90,7 +90,7 @@ impl PpOcr {
             let best = step
                 .iter()
                 .enumerate()
-                .max_by(|one, other| one.1.total_cmp(other.1));
+                .max_by(|left, right| left.1.total_cmp(right.1));
             let best = best.map_or(0, |(class, _)| class);
             if best != last {
                 text.push_str(&self.characters[best]);

@@ -279,7 +279,7 @@ pub(crate) fn median_of_characters<'w>(
 ) -> Option<f32> {
     let counted = measured.map(|(value, word)| (value, length(word)));
     let mut counted: Vec<(f32, usize)> = counted.collect();
-    counted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    counted.sort_by(|left, right| left.0.total_cmp(&right.0));
     let half = counted.iter().map(|(_, count)| count).sum::<usize>() / 2;
     let mut before = 0;
     let median = counted.iter().find(|(_, count)| {

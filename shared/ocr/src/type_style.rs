@@ -136,7 +136,7 @@ impl Ink {
         let mut strokes = Vec::new();
         for row in &self.rows {
             let mut start = 0;
-            for part in row.chunk_by(|one, other| (*one > 0.5) == (*other > 0.5)) {
+            for part in row.chunk_by(|left, right| (*left > 0.5) == (*right > 0.5)) {
                 let end = start + part.len();
                 if part[0] > 0.5 {
                     let edges = start.saturating_sub(1)..(end + 1).min(row.len());

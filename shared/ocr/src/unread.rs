@@ -50,7 +50,7 @@ impl UnreadRows {
         });
         let rows = letters
             .map(|part| part.rows)
-            .reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
+            .reduce(|left, right| left.start.min(right.start)..left.end.max(right.end))?;
         let mut image = page.clone();
         let paper = page.quantile(0.5);
         for word in words {

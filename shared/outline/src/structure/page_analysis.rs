@@ -194,8 +194,8 @@ impl<'a> PageAnalysis<'a> {
 }
 
 /// Similarity of two titles (0–1).
-pub fn title_similarity(one: &str, other: &str) -> f32 {
-    titles::title_similarity(&TitleKeys::new(one), &TitleKeys::new(other))
+pub fn title_similarity(left: &str, right: &str) -> f32 {
+    titles::title_similarity(&TitleKeys::new(left), &TitleKeys::new(right))
 }
 
 fn to_candidate(proposed: &ProposedSection) -> SectionCandidate {
