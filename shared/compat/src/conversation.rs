@@ -152,7 +152,7 @@ pub(crate) fn finish_reason(answer: &Answer) -> &'static str {
     let cut = answer
         .degradation
         .as_ref()
-        .is_some_and(|degraded| degraded.code.starts_with("answer.limit"));
+        .is_some_and(|degraded| degraded.code.starts_with("answer.limit_reached"));
     if cut { "length" } else { "stop" }
 }
 

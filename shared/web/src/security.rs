@@ -63,7 +63,7 @@ impl FormToken {
             return Ok(());
         }
         let detail = "the form is out of date, or was not made by this server";
-        Err(Problem::new(403, "form.token", detail)
+        Err(Problem::new(403, "form.token_invalid", detail)
             .with_next("load the page again, and send it again"))
     }
 }
@@ -76,7 +76,7 @@ pub(crate) async fn protect(
 ) -> Result<Response, Problem> {
     if !request.method().is_safe() && !is_own_form(request.headers()) {
         let detail = "a form of another site may not change anything here";
-        return Err(Problem::new(403, "request.origin", detail));
+        return Err(Problem::new(403, "request.origin_refused", detail));
     }
     let known = [KEY_COOKIE, FORM_COOKIE]
         .into_iter()

@@ -238,7 +238,7 @@ async fn stored_files_support_range_requests() {
             past.code().as_str(),
             past.header("content-range")
         ),
-        (416, "source.range", Some("bytes */1000"))
+        (416, "source.range_invalid", Some("bytes */1000"))
     );
     let tag = whole.header("etag").unwrap();
     assert_eq!(

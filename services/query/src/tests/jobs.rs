@@ -291,7 +291,7 @@ async fn jobs_are_controlled_by_forms_with_the_token_of_their_browser() {
     ] {
         let refused = send_form(&server, &path, cookie, &body).await;
         assert!(
-            refused.status == 403 && refused.body.contains("form.token"),
+            refused.status == 403 && refused.body.contains("form.token_invalid"),
             "{}",
             refused.body
         );
@@ -353,7 +353,7 @@ async fn controlling_a_job_needs_the_scope_write() {
     let path = format!("/v1/jobs/{job}/control");
     let pause = r#"{"action": "pause"}"#;
     let post = async |name: &str, body: &str| server.post_with(&bearer(name), &path, body).await;
-    assert_eq!(post("reads", pause).await.code(), "key.scope");
+    assert_eq!(post("reads", pause).await.code(), "key.scope_missing");
     assert_eq!(post("nobody", pause).await.code(), "key.unknown");
     let page = browse(
         &server,
@@ -376,7 +376,7 @@ async fn controlling_a_job_needs_the_scope_write() {
     )
     .await;
     assert!(
-        refused.status == 403 && refused.body.contains("key.scope"),
+        refused.status == 403 && refused.body.contains("key.scope_missing"),
         "{}",
         refused.body
     );
@@ -474,7 +474,7 @@ async fn health_shows_dead_letters_of_the_collection_and_replays_them() {
 #[tokio::test]
 async fn servers_without_jobs_say_so() {
     let server = start().await;
-    assert_eq!(server.get("/v1/jobs").await.code(), "job.not_here");
+    assert_eq!(server.get("/v1/jobs").await.code(), "job.not_available");
     assert!(
         !browse(&server, "/", "")
             .await

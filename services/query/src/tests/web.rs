@@ -430,7 +430,7 @@ async fn forms_need_the_token_of_their_browser() {
     ] {
         let refused = send_form(&server, "/ask", cookie, &body).await;
         assert!(
-            refused.status == 403 && refused.body.contains("form.token"),
+            refused.status == 403 && refused.body.contains("form.token_invalid"),
             "{}",
             refused.body
         );

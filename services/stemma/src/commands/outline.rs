@@ -193,10 +193,11 @@ async fn published(
     let document = stemma_archive::document_part(locator);
     let listed = reader.documents_in_scope(&document)?;
     let [listed] = listed.as_slice() else {
-        return Err(
-            CommandError::new("outline.one", "an outline belongs to one document")
-                .with_next("name a document; `stemma ls` lists them"),
-        );
+        return Err(CommandError::new(
+            "outline.one_document_only",
+            "an outline belongs to one document",
+        )
+        .with_next("name a document; `stemma ls` lists them"));
     };
     let label = listed.label.clone();
     match reader.load_tree(listed).await? {
@@ -332,7 +333,7 @@ fn run_editor(path: &Path) -> Result<(), CommandError> {
     };
     let editor = editor.to_string_lossy();
     Err(CommandError::new(
-        "outline.editor",
+        "outline.editor_failed",
         format!("the editor `{editor}` failed: {message}"),
     )
     .with_next("set $EDITOR"))

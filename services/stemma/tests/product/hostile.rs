@@ -321,7 +321,7 @@ fn empty_folders_and_empty_files_are_reported() {
     let nothing = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     assert_eq!(
         (nothing.code, &nothing.json()["error"]["code"]),
-        (Some(2), &Value::from("input.nothing"))
+        (Some(2), &Value::from("input.no_documents"))
     );
     for n in 0..5 {
         lab.put(&format!("{n}.{}", ["pdf", "md", "txt"][n % 3]), "");

@@ -190,7 +190,7 @@ fn scopes(
         // An empty list must not mean all documents.
         return Err(Problem::new(
             422,
-            "request.doc_id",
+            "request.document_missing",
             "`doc_id` names no document",
         )
         .with_next("leave it out to ask about all"));

@@ -132,7 +132,7 @@ impl FromRequestParts<AppState> for UploadAccess {
         let headers = &parts.headers;
         if !headers.contains_key("api_key") && !headers.contains_key(header::AUTHORIZATION) {
             let detail = "writing needs a key header; any value if the server has no keys";
-            return Err(Problem::new(403, "key.unsaid", detail)
+            return Err(Problem::new(403, "key.missing", detail)
                 .with_next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
         }
         WriteRequest::from_request_parts(parts, state).await?;

@@ -111,7 +111,7 @@ impl LlmQuestion {
     ) -> Result<(&'a ModelSettings, &'a Arc<ModelClient>), Failure> {
         let Some(model) = &task.settings.model else {
             return Err(Failure::permanent(
-                "model.none",
+                "model.not_configured",
                 format!("the settings of {} have no model", self.stage),
             ));
         };
@@ -127,7 +127,7 @@ pub(crate) fn client_for<'a>(
 ) -> Result<&'a Arc<ModelClient>, Failure> {
     task.tools.models.get(name).ok_or_else(|| {
         let message = format!("this worker has no model `{name}`");
-        Failure::throttled("model.elsewhere", message, REDELIVERY_DELAY)
+        Failure::throttled("model.call_in_progress", message, REDELIVERY_DELAY)
     })
 }
 

@@ -67,7 +67,7 @@ impl TextCache {
             let json = task.blob(plan, "asks").await?;
             let windows: Vec<ReadingWindow> = serde_json::from_slice(&json).map_err(|error| {
                 let message = format!("the windows cannot be read: {error}");
-                Failure::permanent("model.asks", message)
+                Failure::permanent("model.windows_unreadable", message)
             })?;
             Ok((windows, 2 * json.len()))
         };

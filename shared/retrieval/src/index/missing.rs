@@ -341,7 +341,7 @@ impl MissingTerms<'_> {
             }
             let nearest = nearest.join(", ");
             notes.push(SearchNote::new(
-                "search.period",
+                "search.period_not_found",
                 format!("no document here is of {year}, and no table has it (nearest: {nearest})"),
             ));
         }

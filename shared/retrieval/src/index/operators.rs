@@ -106,7 +106,7 @@ impl TextConditions {
             .map(TextMatch::to_string)
             .collect();
         let message = format!("nothing is left without {}", excluded.join(", "));
-        (!excluded.is_empty()).then(|| SearchNote::new("search.excluded", message))
+        (!excluded.is_empty()).then(|| SearchNote::new("search.everything_excluded", message))
     }
 
     /// Filters that passages must match.
@@ -191,7 +191,7 @@ fn absent_note(requirement: &Requirement) -> SearchNote {
         [_] => format!("no text here has {requirement}: its words are searched one by one"),
         _ => format!("no text here has {requirement}: the words are searched one by one"),
     };
-    SearchNote::new("search.absent", message)
+    SearchNote::new("search.term_not_found", message)
 }
 
 fn apart_note(required: &[Requirement]) -> SearchNote {
@@ -200,7 +200,7 @@ fn apart_note(required: &[Requirement]) -> SearchNote {
         "no page has all of {}: pages with one of them are listed",
         all.join(", ")
     );
-    SearchNote::new("search.apart", message)
+    SearchNote::new("search.terms_not_together", message)
 }
 
 fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn IndexQuery>> {

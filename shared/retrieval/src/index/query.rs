@@ -269,7 +269,8 @@ impl<'s> SearchRun<'s> {
             self.of_item = None;
             message.push_str(", so all of their text was searched");
         }
-        self.notes.push(SearchNote::new("search.unmet", message));
+        self.notes
+            .push(SearchNote::new("search.filter_matches_nothing", message));
         Ok(())
     }
 

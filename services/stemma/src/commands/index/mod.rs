@@ -127,7 +127,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
                 serving
                     .join()
                     .await
-                    .map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
+                    .map_err(|error| CommandError::new("listen.failed", error.to_string()))?;
             }
             followed
         }

@@ -156,7 +156,7 @@ impl QueryServer {
         serving
             .join()
             .await
-            .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+            .map_err(|error| CommandError::new("listen.failed", format!("{listen}: {error}")))?;
         tracing::info!("drained");
         Ok(Exit::Done)
     }

@@ -102,7 +102,7 @@ impl UploadPort for UploadIntake {
         if !is_document(&path) {
             let message = format!("unsupported file type `{path}`");
             return Err(ApiError::new(
-                "input.kind",
+                "input.unsupported",
                 message,
                 "send a .pdf, .htm, .md or .txt file",
             ));
