@@ -185,30 +185,31 @@ pub fn second_reader(config: &Config) -> Result<Option<ModelFile>, CommandError>
     if path.as_os_str().is_empty() {
         return Ok(None);
     }
-    let refused = |message: String| {
-        CommandError::new("ocr.no_model", message)
-            .with_next("correct local.second_reader and ocr.second_reader, or leave both empty")
-    };
     if !stemma_ocr::HAS_SECOND_READER {
         let message = "local.second_reader is set, but this program was built without the feature second-reader";
-        return Err(refused(message.into()));
+        return Err(no_second_reader(message.into()));
     }
     let name = path.display();
     // A child may have another working directory.
     let model = std::path::absolute(path).and_then(stemma_ocr::model_file);
     let model = model.map_err(|error| {
-        refused(format!(
+        no_second_reader(format!(
             "the model {name} of local.second_reader cannot be read: {error}"
         ))
     })?;
     let digest = &config.settings.ocr.second_reader;
     if !digest.is_empty() && *digest != model.sha256 {
         let found = &model.sha256;
-        return Err(refused(format!(
+        return Err(no_second_reader(format!(
             "the model {name} has the SHA-256 digest {found}, and not that of ocr.second_reader"
         )));
     }
     Ok(Some(model))
+}
+
+fn no_second_reader(message: String) -> CommandError {
+    CommandError::new("ocr.no_model", message)
+        .with_next("correct local.second_reader and ocr.second_reader, or leave both empty")
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several

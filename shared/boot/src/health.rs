@@ -215,21 +215,20 @@ impl Health {
 
     fn record_metrics(&self, since_ms: Millis) {
         let readiness = self.readiness(since_ms);
-        let is = |condition: bool| if condition { 1.0 } else { 0.0 };
         for (port, _) in &self.0.checks {
             let away = readiness.away.contains(port);
-            gauge!("stemma_port_away", "port" => *port).set(is(away));
+            gauge!("stemma_port_away", "port" => *port).set(gauge_value(away));
             let refused = readiness.troubles.iter().any(|trouble| {
                 trouble.kind == TroubleKind::Refused && trouble.operation.starts_with(port)
             });
-            gauge!("stemma_port_refused", "port" => *port).set(is(refused));
+            gauge!("stemma_port_refused", "port" => *port).set(gauge_value(refused));
         }
         let blocked = readiness
             .troubles
             .iter()
             .any(|trouble| trouble.kind == TroubleKind::Blocked);
-        gauge!("stemma_broker_blocked").set(is(blocked));
-        gauge!("stemma_ready").set(is(readiness.ready));
+        gauge!("stemma_broker_blocked").set(gauge_value(blocked));
+        gauge!("stemma_ready").set(gauge_value(readiness.ready));
     }
 
     /// Checks all ports at once, in at most [`CHECK_TIMEOUT`]. If a round of checks runs already, its end suffices.
@@ -262,6 +261,10 @@ impl Health {
         }
         self.readiness(since_ms)
     }
+}
+
+fn gauge_value(condition: bool) -> f64 {
+    if condition { 1.0 } else { 0.0 }
 }
 
 // Runs a check. Returns the name of the port if it answers.

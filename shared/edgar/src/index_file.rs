@@ -178,14 +178,13 @@ impl PageReader {
         let [sequence, description, document, kind, ..] = cells else {
             return;
         };
-        let text_of = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let filename = document.split_whitespace().next().and_then(text_of);
+        let filename = document.split_whitespace().next().and_then(non_empty);
         if !kind.is_empty() && filename.is_some() {
             self.index.entries.push(PartEntry {
                 document_type: kind.clone(),
-                sequence: text_of(sequence),
+                sequence: non_empty(sequence),
                 filename,
-                description: text_of(description),
+                description: non_empty(description),
             });
         }
     }
@@ -247,6 +246,10 @@ impl PageReader {
         }
         self.index
     }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
 // `State of Incorp.: CA | Fiscal Year End: 0924`, `File No.: 001-36743`, `SIC: 3571 Electronic Computers`.

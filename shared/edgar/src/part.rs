@@ -40,13 +40,7 @@ impl PartEntry {
     pub fn title(&self) -> String {
         let kind = self.document_type.as_str();
         let description = self.description.as_deref().unwrap_or_default();
-        let letters = |text: &str| -> String {
-            text.chars()
-                .filter(|c| c.is_alphanumeric())
-                .flat_map(char::to_uppercase)
-                .collect()
-        };
-        match (letters(kind), letters(description)) {
+        match (upper_letters(kind), upper_letters(description)) {
             (code, words) if code.is_empty() && words.is_empty() => "Document".into(),
             (code, _) if code.is_empty() => description.into(),
             (_, words) if words.is_empty() => kind.into(),
@@ -79,6 +73,13 @@ impl PartEntry {
                 .filter(|reason| *reason != SkipReason::Viewer || kind.is_empty()),
         }
     }
+}
+
+fn upper_letters(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_uppercase)
+        .collect()
 }
 
 /// Why a part is not a document that people read.

@@ -174,7 +174,6 @@ impl<'i> Reading<'i> {
         request: &RecognizeRequest,
         budget: &CpuBudget,
     ) -> Result<(), ExtractError> {
-        let is_clear = |word: &&ReadWord| word.confidence >= READABLE && !word.is_sideways;
         let clear: Vec<&ReadWord> = self.words.iter().filter(is_clear).collect();
         if self.share(self.readable()) < MIN_CLEAR || budget.is_nearly_used_up() {
             return Ok(());
@@ -258,6 +257,10 @@ impl<'i> Reading<'i> {
         page.turn = self.sheet.turn;
         page
     }
+}
+
+fn is_clear(word: &&ReadWord) -> bool {
+    word.confidence >= READABLE && !word.is_sideways
 }
 
 // The words of each printed page, two side by side where an image is as large as both and nothing is printed between.

@@ -102,12 +102,8 @@ impl Shades {
         if word.is_sideways || word.line_height < 1.0 || self.ink == self.paper {
             return None;
         }
-        let span = |from: f32, to: f32, end: usize| {
-            let to = (to.max(0.0) as usize).min(end);
-            (from.max(0.0) as usize).min(to)..to
-        };
-        let columns = span(word.x0, word.x1, image.width);
-        let rows = span(word.top, word.top + word.height, image.height);
+        let columns = clamped(word.x0, word.x1, image.width);
+        let rows = clamped(word.top, word.top + word.height, image.height);
         let rows = image.rows().take(rows.end).skip(rows.start);
         let rows = rows.map(|row| {
             row[columns.clone()]
@@ -122,6 +118,11 @@ impl Shades {
             width: columns.len(),
         })
     }
+}
+
+fn clamped(from: f32, to: f32, end: usize) -> std::ops::Range<usize> {
+    let to = (to.max(0.0) as usize).min(end);
+    (from.max(0.0) as usize).min(to)..to
 }
 
 // The pixels of a word, from 0 for paper to 1 for ink.

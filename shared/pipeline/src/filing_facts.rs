@@ -123,9 +123,12 @@ fn add_fiscal_period(facts: &mut FilingFacts, stated: &BTreeMap<String, String>)
         return;
     };
     let (year, period) = stated_fiscal_period(form, &end.value, year_end);
-    let derived = |value: String| Fact::from_source(value, FactSource::Derived);
     facts.fiscal_year = facts.fiscal_year.take().or(year.map(derived));
     facts.fiscal_period = facts.fiscal_period.take().or(period.map(derived));
+}
+
+fn derived(value: String) -> Fact {
+    Fact::from_source(value, FactSource::Derived)
 }
 
 #[cfg(test)]

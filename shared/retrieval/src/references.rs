@@ -155,11 +155,12 @@ fn part_number(word: &str) -> Option<String> {
     let first = parts.next()?;
     let is_roman = !first.is_empty() && first.bytes().all(|byte| b"IVX".contains(&byte));
     let is_letter = first.len() == 1 && first.bytes().all(|byte| byte.is_ascii_uppercase());
-    let is_digits = |part: &str| {
-        (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let first_is_number = is_digits(first) || is_letter || is_roman;
-    (first_is_number && parts.all(is_digits)).then(|| word.to_lowercase())
+    let first_is_number = is_short_number(first) || is_letter || is_roman;
+    (first_is_number && parts.all(is_short_number)).then(|| word.to_lowercase())
+}
+
+fn is_short_number(part: &str) -> bool {
+    (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn page_number(word: &str) -> Option<u32> {

@@ -202,7 +202,6 @@ async fn apply_commands(
     records: &[String],
     control: &mut JobControl,
 ) -> PortResult<()> {
-    let is_budget = |name: &&String| name.contains("-budget");
     control.budget_version = records.iter().filter(is_budget).count() as u64;
     let version = control.budget_version;
     for name in [
@@ -230,6 +229,10 @@ async fn apply_commands(
         }
     }
     Ok(())
+}
+
+fn is_budget(name: &&String) -> bool {
+    name.contains("-budget")
 }
 
 // The version of the budget that a pause names. It is part of the name, so that older binaries read the same pause.

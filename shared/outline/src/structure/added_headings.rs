@@ -228,11 +228,13 @@ impl RuleOutline<'_> {
 
     // The looks of the sections around a row, between two announced ones, with their pages.
     fn looks_around(&self, row: usize) -> impl Iterator<Item = (u32, HeadingStyle)> {
-        let announced = |head: &&OutlineHead| head.rank < LAYOUT_RANK;
         let next = self.heads.partition_point(|head| head.rows.0 < row);
         let (before, behind) = self.heads.split_at(next);
-        let before = before.iter().rev().take_while(move |head| !announced(head));
-        let behind = behind.iter().take_while(move |head| !announced(head));
+        let before = before
+            .iter()
+            .rev()
+            .take_while(move |head| !is_announced(head));
+        let behind = behind.iter().take_while(move |head| !is_announced(head));
         before.chain(behind).filter_map(|head| {
             let page = self.lines.rows[head.rows.0].page;
             Some((page, self.heading_at(head.rows.0)?.style))
@@ -316,6 +318,10 @@ impl RuleOutline<'_> {
             })
             .collect()
     }
+}
+
+fn is_announced(head: &&OutlineHead) -> bool {
+    head.rank < LAYOUT_RANK
 }
 
 // The rank of a look that no known heading has, just below that of the next stronger look. `styles` are all looks, sorted.

@@ -127,13 +127,6 @@ pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -
     let first = &lines.rows[heading.rows.0];
     let last = &lines.rows[heading.rows.1];
     let tight = TIGHT + lines.leading;
-    let is_alike = |a: &LineFeatures<'_>, b: &LineFeatures<'_>| {
-        let is_aligned = (a.x0 - b.x0).abs() < a.size || a.centered && b.centered;
-        is_aligned
-            && LineTable::same_style(a, b)
-            && a.caps == b.caps
-            && numbering::parse_numbers(b.text).is_empty()
-    };
     let goes_on = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         // The title at the start of a paragraph may go on in its second line.
         let is_text = next.run_in.is_none() && next.x0 < last.x1;
@@ -153,6 +146,14 @@ pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -
             is_alike(first, above) || is_open && (above.size - first.size).abs() < SAME_SIZE
         });
     goes_on || is_plain && is_tail
+}
+
+fn is_alike(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
+    let is_aligned = (a.x0 - b.x0).abs() < a.size || a.centered && b.centered;
+    is_aligned
+        && LineTable::same_style(a, b)
+        && a.caps == b.caps
+        && numbering::parse_numbers(b.text).is_empty()
 }
 
 /// Whether a heading in the size of the text is a sentence.

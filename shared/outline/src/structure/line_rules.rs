@@ -167,18 +167,21 @@ impl<'l> LineView<'l> {
 fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
     let page = lines.rows_on(lines.rows[at].page as usize);
     let rows = &lines.rows[page.start..=at];
-    let is_name = |signature: &LineFeatures<'_>, row: &LineFeatures<'_>| {
-        let signer = signature
-            .text
-            .rsplit_once("/s/")
-            .map(|(_, name)| titles::normalize_key(name));
-        signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
-    };
     match rows {
-        [.., signature, row] if is_name(signature, row) => true,
-        [.., signature, name, row] => is_name(signature, name) && row.gap < WRAPPED + lines.leading,
+        [.., signature, row] if is_signer(signature, row) => true,
+        [.., signature, name, row] => {
+            is_signer(signature, name) && row.gap < WRAPPED + lines.leading
+        }
         _ => false,
     }
+}
+
+fn is_signer(signature: &LineFeatures<'_>, row: &LineFeatures<'_>) -> bool {
+    let signer = signature
+        .text
+        .rsplit_once("/s/")
+        .map(|(_, name)| titles::normalize_key(name));
+    signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
 }
 
 /// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.

@@ -40,7 +40,6 @@ impl DocumentGarbage {
         let versions = blob_keys::versions_prefix(collection, self.doc);
         let claimed = blob_keys::version_key(collection, self.doc, self.claimed);
         let mut deleted = 0;
-        let is_artifact = |object: &GarbageObject| object.reason == SUPERSEDED_ARTIFACT;
         let kinds = self
             .objects
             .chunk_by(|a, b| is_artifact(a) == is_artifact(b));
@@ -54,6 +53,10 @@ impl DocumentGarbage {
         }
         Ok(&self.objects[..deleted])
     }
+}
+
+fn is_artifact(object: &GarbageObject) -> bool {
+    object.reason == SUPERSEDED_ARTIFACT
 }
 
 /// What all documents of a collection are judged by.

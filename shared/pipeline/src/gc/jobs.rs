@@ -202,9 +202,9 @@ async fn job_garbage(
 ) -> PortResult<Option<JobGarbage>> {
     let manifest = jobs::manifest(blobs, &job).await?;
     // A report without a manifest is left of a removal that was interrupted.
-    if !manifest
+    if manifest
         .as_ref()
-        .is_none_or(|manifest| manifest.collection == collection.as_str())
+        .is_some_and(|manifest| manifest.collection != collection.as_str())
     {
         return Ok(None);
     }

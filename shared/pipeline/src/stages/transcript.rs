@@ -113,12 +113,15 @@ fn is_alike(word: &str, other: &str) -> bool {
     if longer > MAX_CHARS {
         return false;
     }
-    let has_figure = |word: &[char]| word.iter().any(char::is_ascii_digit);
     if has_figure(&word) && has_figure(&other) {
         return true;
     }
     let table = Table::new(&word, &other);
     2 * table.distance <= longer
+}
+
+fn has_figure(word: &[char]) -> bool {
+    word.iter().any(char::is_ascii_digit)
 }
 
 // Positions in both texts.

@@ -215,9 +215,12 @@ fn is_requested_kind(parsed: &ParsedQuery, sort: u64, quarter: u64) -> bool {
 }
 
 fn is_same_day(a: u64, b: u64) -> bool {
-    // Months of 31 days are exact enough for a distance of some days.
-    let days = |date: u64| date / 10_000 * 372 + date / 100 % 100 * 31 + date % 100;
-    days(a).abs_diff(days(b)) <= PERIOD_END_DAYS
+    approximate_days(a).abs_diff(approximate_days(b)) <= PERIOD_END_DAYS
+}
+
+// Months of 31 days are exact enough for a distance of some days.
+fn approximate_days(date: u64) -> u64 {
+    date / 10_000 * 372 + date / 100 % 100 * 31 + date % 100
 }
 
 #[cfg(test)]

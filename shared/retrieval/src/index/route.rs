@@ -488,9 +488,6 @@ fn basic_term(term: Term) -> Box<dyn tantivy::query::Query> {
 fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -> Spelling {
     let words = &query.words[range.clone()];
     let has_case = query.has_case();
-    let is_mixed = |word: &QueryWord| {
-        word.word.chars().any(|c| c.is_ascii_digit()) && word.word.chars().any(char::is_alphabetic)
-    };
     let has_letters = words
         .iter()
         .any(|word| word.word.chars().any(char::is_alphabetic));
@@ -506,12 +503,12 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
         _ if !has_letters => Spelling::Other,
         // These have one word, which saves many lookups.
         AliasStrength::First | AliasStrength::Short if words.len() > 1 => Spelling::Other,
-        AliasStrength::Name => {
-            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
-        }
-        AliasStrength::Likely => {
-            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
-        }
+        AliasStrength::Name => as_name(
+            words.len() > 1 || words.iter().any(has_letters_and_digits) || is_marked(query, range),
+        ),
+        AliasStrength::Likely => as_name(
+            words.len() > 1 || words.iter().any(has_letters_and_digits) || is_marked(query, range),
+        ),
         AliasStrength::Capitals if has_case && words.iter().all(|word| word.upper) => {
             as_name(words.iter().any(|word| !is_stop_word(&word.word)))
         }
@@ -522,6 +519,10 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
         AliasStrength::First => Spelling::Word,
         AliasStrength::Capitals | AliasStrength::Short => Spelling::Other,
     }
+}
+
+fn has_letters_and_digits(word: &QueryWord) -> bool {
+    word.word.chars().any(|c| c.is_ascii_digit()) && word.word.chars().any(char::is_alphabetic)
 }
 
 // Whether a word is marked as a name: capitalized within a sentence, or at its start with a possessive, or next to a year, a

@@ -120,9 +120,12 @@ impl FolderBlobs {
 
 // `{process}-{number}`
 fn is_temp_name(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     name.split_once('-')
         .is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn identity(folder: &Path) -> std::io::Result<(u64, u64)> {
@@ -162,10 +165,9 @@ impl FolderBlobsInner {
 
     // Opened for each call: a disk may be unmounted and mounted again while the program runs.
     fn objects(&self) -> std::io::Result<OpenFolder> {
-        let gone = || std::io::Error::other("the folder is gone");
         let objects = OpenFolder::open(&self.objects).map_err(|error| {
             if is_not_found(error.kind()) {
-                gone()
+                folder_gone()
             } else {
                 error
             }
@@ -173,7 +175,7 @@ impl FolderBlobsInner {
         if objects.identity()? == self.identity {
             Ok(objects)
         } else {
-            Err(gone())
+            Err(folder_gone())
         }
     }
 
@@ -291,6 +293,10 @@ impl FolderBlobsInner {
         }
         Ok(keys)
     }
+}
+
+fn folder_gone() -> std::io::Error {
+    std::io::Error::other("the folder is gone")
 }
 
 /// Whether `key`, or (for a folder) any key in it, sorts after `after`.

@@ -36,15 +36,13 @@ pub(super) fn best_passages(
     limit: usize,
 ) -> tantivy::Result<Vec<DocAddress>> {
     clauses.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    // Of a word that is repeated without end.
-    let bound = |clause: &Clause| clause.weight * (K1 + 1.0);
     // What the clauses after each one can add. Summed from the end: differences of floats can become negative.
     let mut remaining: Vec<f32> = clauses
         .iter()
         .rev()
         .scan(0.0, |sum, clause| {
             let after = *sum;
-            *sum += bound(clause);
+            *sum += score_bound(clause);
             Some(after)
         })
         .collect();
@@ -64,7 +62,7 @@ pub(super) fn best_passages(
         let mut reached = 0.0;
         for (at, (clause, remaining)) in terms.iter().enumerate() {
             sums.add(clause, statistics)?;
-            reached += bound(clause);
+            reached += score_bound(clause);
             // The worst of the best cannot have more than what has been read.
             if *remaining <= reached
                 && let Some(least) = sums.nth_best(limit)
@@ -84,6 +82,11 @@ pub(super) fn best_passages(
         shards => shards.par_iter().map(of_shard).collect(),
     };
     best_of(searcher, found?.concat(), limit)
+}
+
+// Of a word that is repeated without end.
+fn score_bound(clause: &Clause) -> f32 {
+    clause.weight * (K1 + 1.0)
 }
 
 // The addresses of the highest sums, the highest first. Of equal ones, those of smaller ids of documents: their places in the
