@@ -17,7 +17,7 @@ from harness import ROOT, clean_environment
 PARTS = {
     "limit": ("measure", "limit"), "rates": ("measure", "rates"), "scale": ("measure", "scale"), "costs": ("measure", "costs"), "many": ("measure", "many"),
     "search": ("find", "scale"), "soak": ("find", "soak"), "stalls": ("show", "stalls"), "healthy": ("show", "healthy"), "sigterm": ("show", "sigterm"),
-    "rolling": ("show", "rolling"), "interactive": ("show", "beside"),
+    "rolling": ("show", "rolling"), "interactive": ("show", "interactive"),
 }
 # `  busiest minute  612 calls  (target <= 630: met)`
 TABLE_ROW = re.compile(r"^  (\S.*?)  +(-?\d+(?:,\d{3})*(?:\.\d+)?)(?![\d,]) ?(.*?)(?:  \(target (.+): (met|MISSED)\))?$")

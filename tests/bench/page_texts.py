@@ -153,7 +153,7 @@ def compare(theirs, ours):
     theirs, ours_plain = plain(theirs), plain(ours)
     left, right = words(theirs), words(ours_plain)
     missing, invented = unmatched(left, right), unmatched(right, left)
-    # What stands beside a character that cannot be read is shown, but says nothing about a number.
+    # What is next to a character that cannot be read is shown, but says nothing about a number.
     pieces = [piece for token in ours_plain.split() if UNREADABLE in token for piece in WORD.findall(token)]
     missing = list((Counter(missing) - Counter(pieces)).elements())
     return {"words": len(left), "missing": missing, "invented": invented, "changed": pair_numbers(missing, invented), "order": order_share(left, right)}

@@ -159,7 +159,7 @@ class Issuer:
         return re.search(rf"\bended\s+\w+\.?\s+\d+,?\s+{year}\b", self.text, re.IGNORECASE) is not None
 
     def lacks(self, topic):
-        """A topic is lacking if one of its words occurs nowhere: words that stand apart may mean it, too."""
+        """A topic is lacking if one of its words occurs nowhere: words that are apart may mean it, too."""
         return squash(topic.lower()) not in self.squashed and any(stem not in self.stems for stem in words_of(topic))
 
 
@@ -168,7 +168,7 @@ def squash(text):
 
 
 def column_years(line):
-    """Years that stand beside other years as over columns."""
+    """Years next to other years, as over columns."""
     return {int(year) for run in re.findall(r"(?:\b(?:19|20)\d\d\b[\s,]*){2,}", line) for year in re.findall(r"\d{4}", run)}
 
 
@@ -199,7 +199,7 @@ def made_up(pages, companies, material):
             far = own and not own[0] - NEAR < year < own[-1] + NEAR
             if far and not issuer.covers(year):
                 absent["year"].append((issuer.half, str(year), {"name": issuer.name, "year": year}))
-            # Years of maturities stand over columns, too: a year is there if a period ended in it as well.
+            # Years of maturities are over columns, too: a year is there if a period ended in it as well.
             if year in issuer.years and issuer.ended(year):
                 there["year"].append((issuer.half, str(year), {"name": issuer.name, "year": year}))
         for topic in material["topics"]:

@@ -122,7 +122,7 @@ class HonestReader(Reader):
         steps = sum(name == "Step" for name, _ in blocks)
         listed = READ.search("\n".join(text for name, text in blocks if name == "Found"))
         call = dict.fromkeys(("query", "document", "pages", "section", "item", "pattern"), "")
-        call |= {"why": "it may stand there", "query": " ".join(words), "document": listed["document"] if listed else ""}
+        call |= {"why": "it may be there", "query": " ".join(words), "document": listed["document"] if listed else ""}
         if steps % 2 == 1 or not listed:
             return call | {"tool": "search", "last": steps > 1}
         return call | {"tool": "grep_document", "pattern": max(words, key=len, default="total"), "last": True}

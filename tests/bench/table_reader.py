@@ -49,7 +49,7 @@ class TableReader(Reader):
         for found in BLOCK.finditer(prompt):
             if found["name"] == "Passage":
                 rows += self.rows_of(found)
-        # A label that stands twice may mean either row.
+        # A label that is there twice may mean either row.
         count = collections.Counter((row["doc"], row["page"], row["label"].lower()) for row in rows)
         rows = [row for row in rows if count[row["doc"], row["page"], row["label"].lower()] == 1]
         claims = []
@@ -63,7 +63,7 @@ class TableReader(Reader):
                         "answer": {"value": "See the claims", "unit": "", "period": "", "criterion": ""}}
 
     def rows_of(self, found):
-        """Known rows of the passage's pages that stand in its text, with their lines."""
+        """Known rows of the passage's pages that are in its text, with their lines."""
         shown = {}
         for line in found["text"].splitlines():
             shown.setdefault(re.sub(r"[^a-z0-9(]", "", line.lower()), line)

@@ -16,7 +16,7 @@ YEAR = re.compile(r"^(19|20)\d\d$")
 UNIT = re.compile(r"(?:\bin|\() ?(thousand|million|billion)s\b", re.IGNORECASE)
 # Over the years of a table whose columns are parts of a year.
 LENGTH = re.compile(r"(three|six|nine) months ended( [a-z]+ \d{1,2}(?=,))?", re.IGNORECASE)
-# Lines above the years in which it stands.
+# Lines above the years that are searched for it.
 LENGTH_LINES = 5
 # Rows that are no plain amounts of money.
 OTHER = re.compile(r"per share|shares|percent|%|rate|number|average|ratio|units|employees|stores|margin|weighted|days|years", re.IGNORECASE)
@@ -58,7 +58,7 @@ def bare(label):
 
 
 def labels_of_several_rows(lines):
-    """Labels that stand before different numbers: International sales, and International assets further below."""
+    """Labels before different numbers: International sales, and International assets further below."""
     shown = collections.defaultdict(set)
     for row in filter(None, map(cells_of, lines)):
         shown[bare(row[0])].add(tuple(text for _, text in row[1]))
@@ -66,7 +66,7 @@ def labels_of_several_rows(lines):
 
 
 def tables(document):
-    """Rows by page: label, years and values, unit. Only rows whose every cell stands under a year of its own are taken."""
+    """Rows by page: label, years and values, unit. Only rows whose every cell is under a year of its own are taken."""
     found = collections.defaultdict(list)
     for number, page in enumerate(document, 1):
         years, unit, block, above, length = [], None, 0, [], ""

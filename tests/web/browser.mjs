@@ -139,7 +139,7 @@ const wordsOf = async (document, number, query = "") => {
 };
 
 if (drawn) {
-  await check("words stand over the image where they are drawn, and can be selected and copied", async () => {
+  await check("words are over the image where they are drawn, and can be selected and copied", async () => {
     const page = await newPage({ context: { viewport: { width: 1600, height: 1000 } } });
     await page.goto(`${open}${at(drawn)}?page=2&at=0001`, { waitUntil: "networkidle" });
     const sheet = await page.$(".sheet");

@@ -44,7 +44,7 @@ export async function screenshot(page, name) {
   await page.screenshot({ path: `${STEMMA_SCREENSHOTS}/${name.replace(/[^a-z0-9]+/gi, "-")}.png` });
 }
 
-// Texts that stand on one another: boxes of lines of different elements that share more than what letters reach over their line.
+// Texts that overlap: boxes of lines of different elements that share more than what letters reach over their line.
 function overlappingTexts() {
   const SLACK = 4;
   const clips = new Map();

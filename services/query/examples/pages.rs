@@ -51,7 +51,7 @@ struct NoFiles;
 impl SourceFiles for NoFiles {
     async fn read(&self, _: &DocumentVersion, _: u64) -> Result<Bytes, ApiError> {
         Err(ApiError::new(
-            "source.elsewhere",
+            "source.not_available",
             "there is no such file",
             "",
         ))

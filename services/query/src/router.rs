@@ -38,7 +38,11 @@ pub(crate) fn router(state: AppState, control: Arc<AccessControl>, mcp: McpServi
                 .with_next("GET /openapi.json")
         })
         .method_not_allowed_fallback(|| async {
-            Problem::new(405, "route.method", "this path does not support the method")
+            Problem::new(
+                405,
+                "route.method_unsupported",
+                "this path does not support the method",
+            )
         })
         .layer(DefaultBodyLimit::max(control.max_body_bytes))
         .layer(CatchPanicLayer::custom(access_control::panic_response))

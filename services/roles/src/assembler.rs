@@ -22,7 +22,7 @@ pub async fn run(
     env: Env,
     ports: Ports,
     tools: Arc<WorkerDeps>,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     let registry = assembler_registry();
@@ -31,7 +31,7 @@ pub async fn run(
         ports.clone(),
         registry,
         tools,
-        Arc::clone(&presence),
+        Arc::clone(&heartbeat),
     ));
     let bulk = Consumer {
         env,
@@ -39,7 +39,7 @@ pub async fn run(
         name: QueueName::Lane(Lane::Publish, Priority::Bulk),
         concurrency: CONCURRENCY,
         grace: GRACE,
-        presence,
+        heartbeat,
     };
     let interactive = Consumer {
         name: QueueName::Lane(Lane::Publish, Priority::Interactive),

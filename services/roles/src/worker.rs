@@ -21,7 +21,7 @@ pub struct WorkerSettings {
     /// How long tasks may run after a stop before they are requeued.
     pub grace: Duration,
     /// The process that is named in leases.
-    pub presence: Arc<HeartbeatReporter>,
+    pub heartbeat: Arc<HeartbeatReporter>,
     /// When the batches of models are sent.
     pub batches: BatchSettings,
 }
@@ -37,7 +37,7 @@ pub async fn run(
     let WorkerSettings {
         lanes,
         grace,
-        presence,
+        heartbeat,
         batches,
     } = settings;
     let runner = BatchRunners {
@@ -45,7 +45,7 @@ pub async fn run(
         ports: ports.clone(),
         deps: Arc::clone(&tools),
         settings: batches,
-        process: presence.process().into(),
+        process: heartbeat.process().into(),
     };
     let asks_models = lanes.iter().any(|(lane, _)| *lane == Lane::Llm);
     let batching = async {
@@ -63,19 +63,19 @@ pub async fn run(
         ports.clone(),
         worker_registry(),
         tools,
-        Arc::clone(&presence),
+        Arc::clone(&heartbeat),
     ));
-    let consume = |lane, class, concurrency| {
+    let consume = |lane, priority, concurrency| {
         let env = env.clone();
         let queue = ports.queue.clone();
-        let name = QueueName::Lane(lane, class);
+        let name = QueueName::Lane(lane, priority);
         Consumer {
             env,
             queue,
             name,
             concurrency,
             grace,
-            presence: Arc::clone(&presence),
+            heartbeat: Arc::clone(&heartbeat),
         }
         .run(Arc::clone(&executor), stop.clone())
     };

@@ -66,8 +66,13 @@ impl Config {
             return Err(no_model("model.base_url"));
         }
         let uses_vision = !self.vision.model.is_empty() && self.settings.ocr.mode != OcrMode::Never;
-        let is_provided = |name: &str| self.providers().iter().any(|(other, _)| other == name);
-        if uses_vision && !self.servers.is_cluster() && !is_provided(&self.vision.model) {
+        if uses_vision
+            && !self.servers.is_cluster()
+            && !self
+                .providers()
+                .iter()
+                .any(|(name, _)| *name == self.vision.model)
+        {
             let message = "vision.model names a model whose provider has no address";
             return Err(CommandError::new("config.no_model", message)
                 .with_next("set model.base_url, or base_url of an entry of models"));

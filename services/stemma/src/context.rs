@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use stemma_archive::IndexSettings;
 use stemma_boot::backends::Cluster;
-use stemma_boot::config::{LoadedConfig, Setting, load};
+use stemma_boot::config::{LoadedConfig, load};
 use stemma_boot::config_file::ConfigFile;
 use stemma_boot::location::Location;
 use stemma_boot::store::{Store, StoreError, WritableStore};
@@ -152,11 +152,13 @@ fn env_path(name: &str) -> Option<PathBuf> {
 // A relative path in a configuration file starts at the file, one in a variable at the working directory.
 fn resolve_prompts(loaded: &mut LoadedConfig<Config>, file: &Path) {
     let name = file.display().to_string();
-    let is_in_file = |setting: &Setting| setting.key == "prompts" && setting.source == name;
     let prompts = &mut loaded.config.prompts;
     if let Some(folder) = file.parent()
         && !prompts.as_os_str().is_empty()
-        && loaded.settings.iter().any(is_in_file)
+        && loaded
+            .settings
+            .iter()
+            .any(|setting| setting.key == "prompts" && setting.source == name)
     {
         *prompts = folder.join(&*prompts);
     }

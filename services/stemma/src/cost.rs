@@ -166,9 +166,9 @@ impl PriceList {
 
     /// The prices of requests in batches.
     pub fn for_batch(self) -> Self {
-        let prices = self.0.into_iter();
         Self(
-            prices
+            self.0
+                .into_iter()
                 .map(|(model, prices)| (model, prices.for_batch()))
                 .collect(),
         )

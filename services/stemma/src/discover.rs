@@ -52,7 +52,7 @@ pub enum DiscoverError {
     Missing(PathBuf),
     #[error("cannot read {}: {error}", path.display())]
     Path { path: PathBuf, error: io::Error },
-    /// A pattern that matches nothing, or is no pattern.
+    /// A pattern that matches nothing, or is not a pattern.
     #[error("`{pattern}` {problem}")]
     Pattern { pattern: String, problem: String },
 }

@@ -59,8 +59,8 @@ impl EmbeddedServices {
         observer: Observer,
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = model_clients(config, env, ports, presence.process())?;
+        let heartbeat = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
+        let models = model_clients(config, env, ports, heartbeat.process())?;
         let sources = SchemeRouter::new(LazyBucketReader::new(config.servers.s3.settings()));
         let deps = worker_deps(config, sources)?
             .with_second_reader(second_reader(config)?)
@@ -71,13 +71,13 @@ impl EmbeddedServices {
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
-            presence: Arc::clone(&presence),
+            heartbeat: Arc::clone(&heartbeat),
             batches: config.model.provider.batch.settings(),
         };
         let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
             Arc::clone(ports.ledger.raw()),
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             heartbeat_extras(env, ports, &models),
             stop.clone(),
         ));
@@ -87,7 +87,7 @@ impl EmbeddedServices {
             ports.clone(),
             open_documents,
             observer,
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             stop.clone(),
         ));
         let worker = env.spawn(stemma_roles::worker::run(
@@ -101,7 +101,7 @@ impl EmbeddedServices {
             env.clone(),
             ports.clone(),
             deps,
-            presence,
+            heartbeat,
             stop.clone(),
         ));
         Ok(Self {
@@ -138,7 +138,7 @@ impl EmbeddedServices {
     }
 }
 
-/// What a heartbeat says beside the work of its process.
+/// What a heartbeat says in addition to the work of its process.
 pub fn heartbeat_extras(
     env: &Env,
     ports: &Ports,
@@ -147,14 +147,12 @@ pub fn heartbeat_extras(
     let env = env.clone();
     let ports = ports.clone();
     let models = models.to_vec();
-    move || {
-        let models = models.iter();
-        HeartbeatExtras {
-            models: models
-                .map(|client| (client.bucket().to_string(), client.heartbeat()))
-                .collect(),
-            troubles: ports.troubles(env.now_ms()),
-        }
+    move || HeartbeatExtras {
+        models: models
+            .iter()
+            .map(|client| (client.bucket().to_string(), client.heartbeat()))
+            .collect(),
+        troubles: ports.troubles(env.now_ms()),
     }
 }
 
@@ -187,30 +185,31 @@ pub fn second_reader(config: &Config) -> Result<Option<ModelFile>, CommandError>
     if path.as_os_str().is_empty() {
         return Ok(None);
     }
-    let refused = |message: String| {
-        CommandError::new("ocr.no_model", message)
-            .with_next("correct local.second_reader and ocr.second_reader, or leave both empty")
-    };
     if !stemma_ocr::HAS_SECOND_READER {
         let message = "local.second_reader is set, but this program was built without the feature second-reader";
-        return Err(refused(message.into()));
+        return Err(no_second_reader(message.into()));
     }
     let name = path.display();
     // A child may have another working directory.
     let model = std::path::absolute(path).and_then(stemma_ocr::model_file);
     let model = model.map_err(|error| {
-        refused(format!(
+        no_second_reader(format!(
             "the model {name} of local.second_reader cannot be read: {error}"
         ))
     })?;
     let digest = &config.settings.ocr.second_reader;
     if !digest.is_empty() && *digest != model.sha256 {
         let found = &model.sha256;
-        return Err(refused(format!(
+        return Err(no_second_reader(format!(
             "the model {name} has the SHA-256 digest {found}, and not that of ocr.second_reader"
         )));
     }
     Ok(Some(model))
+}
+
+fn no_second_reader(message: String) -> CommandError {
+    CommandError::new("ocr.no_model", message)
+        .with_next("correct local.second_reader and ocr.second_reader, or leave both empty")
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several

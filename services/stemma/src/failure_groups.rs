@@ -31,10 +31,10 @@ pub struct FailureGroup<'a> {
 pub fn group<'a>(failures: impl Iterator<Item = FailureLine<'a>>) -> Vec<FailureGroup<'a>> {
     let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
-        let is_equal = |group: &&mut FailureGroup<'_>| {
-            (group.first.code, group.first.next) == (failure.code, failure.next)
-        };
-        match groups.iter_mut().find(is_equal) {
+        match groups
+            .iter_mut()
+            .find(|group| (group.first.code, group.first.next) == (failure.code, failure.next))
+        {
             Some(group) => {
                 group.documents += 1;
                 group.is_same_message &= group.first.message == failure.message;

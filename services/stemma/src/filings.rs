@@ -61,7 +61,7 @@ fn central_index_key(text: &str) -> Result<String, String> {
 pub struct FilingCounts {
     /// Mirrored folders whose documents are read.
     pub folders: usize,
-    /// Files that are no documents, by reason.
+    /// Files that are not documents, by reason.
     pub skipped: BTreeMap<SkipReason, usize>,
     /// Filings and other files that the filters do not choose, by reason.
     pub filtered: BTreeMap<FilterMismatch, usize>,
@@ -72,15 +72,17 @@ impl FilingCounts {
     pub fn line(&self) -> Option<String> {
         let mut clauses = Vec::new();
         if !self.skipped.is_empty() {
-            let files = self.skipped.iter();
-            let files: Vec<String> = files
+            let files: Vec<String> = self
+                .skipped
+                .iter()
                 .map(|(reason, count)| format!("{count} {}", reason.label()))
                 .collect();
             clauses.push(format!("files left out: {}", files.join(", ")));
         }
         if !self.filtered.is_empty() {
-            let filings = self.filtered.iter();
-            let filings: Vec<String> = filings
+            let filings: Vec<String> = self
+                .filtered
+                .iter()
                 .map(|(reason, count)| format!("{count} {}", reason.label()))
                 .collect();
             clauses.push(format!("not chosen: {}", filings.join(", ")));
@@ -115,7 +117,7 @@ impl FilingCounts {
 }
 
 /// Takes the documents of mirrored folders among `files`. `by_path` has all other files that were found; a full submission
-/// beside a folder is removed there if the documents of the folder are read.
+/// next to a folder is removed there if the documents of the folder are read.
 pub fn take_folders(
     files: Vec<DiscoveredFile>,
     by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
@@ -135,9 +137,9 @@ pub fn take_folders(
         };
         // The full submission may lie one level higher.
         let above = path.parent().unwrap_or(&path);
-        let beside =
+        let submissions =
             ["txt", "nc"].map(|extension| above.join(format!("{}.{extension}", folder.accession)));
-        for file in beside.iter().filter_map(|path| by_path.remove(path)) {
+        for file in submissions.iter().filter_map(|path| by_path.remove(path)) {
             files.entry(file_name(&file.absolute_path)).or_insert(file);
         }
         let names: Vec<String> = files.keys().cloned().collect();

@@ -80,7 +80,7 @@ struct Global {
         value_name = "NAME"
     )]
     collection: Collection,
-    /// Configuration file [default: stemma.toml here, or beside the store that is found above; only a
+    /// Configuration file [default: stemma.toml here, or next to the store that is found above; only a
     /// file named here may set addresses, secrets and rights].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -185,11 +185,10 @@ impl Global {
                     let store = folder.join(STORE_NAME);
                     output.note(&output.dim(&format!("store: {}", store.display())));
                 }
-                let found = || {
+                let config = named.or_else(|| {
                     let here = ConfigFile::find(Path::new(""));
                     here.or_else(|| ConfigFile::find(project.as_deref()?))
-                };
-                let config = named.or_else(found);
+                });
                 let store = project.unwrap_or_default().join(STORE_NAME);
                 (Location::Found(store), config)
             }

@@ -47,7 +47,7 @@ impl SourceFiles for FilesOfSources {
         self.0.read(version, max_bytes).await.map_err(|failure| {
             let message = format!("the store does not have the file, and {}", failure.message);
             let next = failure.next.unwrap_or_default();
-            ApiError::new("source.elsewhere", message, next)
+            ApiError::new("source.not_available", message, next)
         })
     }
 }

@@ -119,10 +119,13 @@ pub fn find_files(
 /// The error of a command that found nothing to read.
 pub fn nothing_found(filings: &FilingCounts) -> CommandError {
     match filings.line() {
-        Some(line) => CommandError::new("input.nothing", format!("no document is chosen ({line})"))
-            .with_next("change --forms, --since or --cik"),
+        Some(line) => CommandError::new(
+            "input.no_documents",
+            format!("no document is chosen ({line})"),
+        )
+        .with_next("change --forms, --since or --cik"),
         None => CommandError::new(
-            "input.nothing",
+            "input.no_documents",
             "no .pdf, .htm, .md, .txt or .nc file found",
         )
         .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
@@ -130,7 +133,7 @@ pub fn nothing_found(filings: &FilingCounts) -> CommandError {
 }
 
 fn sidecar_error(error: &SidecarError) -> CommandError {
-    CommandError::new("input.sidecar", error.to_string())
+    CommandError::new("input.metadata_invalid", error.to_string())
         .with_next("correct the file; `stemma ingest --help` lists its columns")
 }
 

@@ -292,7 +292,7 @@ impl Claim {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Degradation {
-    /// Stable code: `model.absent`, `model.breaker_open`, `answer.limit` …
+    /// Stable code: `model.not_configured`, `model.breaker_open`, `answer.limit_reached` …
     pub code: String,
     pub message: String,
     pub next: Option<String>,

@@ -32,7 +32,7 @@ use stemma_retrieval::usage::CallAccount;
 // Hits of the first search, which also tells what the question names.
 const FIRST_HITS: usize = 20;
 const MAX_NAMES: usize = 10;
-const LIMIT_CODE: &str = "answer.limit";
+const LIMIT_CODE: &str = "answer.limit_reached";
 const RETRY_LATER: &str = "ask again later";
 const SET_MODEL: &str = "set model.name, model.base_url and model.api_key, in the environment or in a file that --config names, to have answers";
 
@@ -137,7 +137,7 @@ impl AnswerBuilder<'_, '_> {
         }
         if self.session.is_none() {
             self.degrade(
-                "model.absent",
+                "model.not_configured",
                 "no model is configured: this answer lists what a search without a model found",
                 SET_MODEL,
             );

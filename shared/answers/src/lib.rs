@@ -146,7 +146,7 @@ pub enum AnswerError {
     // The request is invalid, or cannot be answered in this scope.
     #[error("{message}")]
     Question {
-        /// Stable code: `answer.request`, `answer.no_sight`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        /// Stable code: `answer.request`, `answer.no_sight`, `answer.too_long`, `answer.limits_too_high`, `answer.no_documents`, `document.no_tree`, `locator.item`.
         code: &'static str,
         message: String,
     },
@@ -161,8 +161,8 @@ impl AnswerError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Search(SearchError::NoWords { .. }) => "search.no_words",
-            Self::Search(SearchError::NoItem { .. }) => "search.item",
-            Self::Search(SearchError::SkipTooLarge) => "search.too_far",
+            Self::Search(SearchError::NoItem { .. }) => "search.item_unknown",
+            Self::Search(SearchError::SkipTooLarge) => "search.skip_too_large",
             Self::Search(SearchError::Port(_)) => "store.unreadable",
             Self::Question { code, .. } => code,
             Self::Timeout { .. } => "answer.timeout",

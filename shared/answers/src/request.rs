@@ -67,7 +67,7 @@ impl AskRequest {
     pub fn check(&self, most: &AnswerLimits) -> Result<(), AnswerError> {
         let invalid = |code, message| Err(AnswerError::Question { code, message });
         if !self.text.chars().any(char::is_alphanumeric) {
-            return invalid("answer.question", "the question is empty".into());
+            return invalid("answer.question_empty", "the question is empty".into());
         }
         let chars = self.text.trim().chars().count();
         if chars > MAX_QUESTION_CHARS {
@@ -83,11 +83,11 @@ impl AskRequest {
             let message = format!(
                 "an answer needs at least 1 section and {MIN_CONTEXT_TOKENS} context tokens"
             );
-            return invalid("answer.limits", message);
+            return invalid("answer.limits_too_high", message);
         }
         match limits.first_exceeded(most) {
             Some((name, requested, most)) => invalid(
-                "answer.limits",
+                "answer.limits_too_high",
                 format!(
                     "{name} is {requested}: at most {most} are allowed here (answer.limits of the configuration)"
                 ),
@@ -270,7 +270,10 @@ mod tests {
             long.code() == "answer.too_long" && long.to_string().contains("4000"),
             "{long}"
         );
-        assert_eq!(refused(&AskRequest::new(" ??? ")).code(), "answer.question");
+        assert_eq!(
+            refused(&AskRequest::new(" ??? ")).code(),
+            "answer.question_empty"
+        );
         let asks = |limits: AnswerLimits| AskRequest {
             limits,
             ..AskRequest::new("capex")
@@ -280,7 +283,7 @@ mod tests {
             ..AnswerLimits::default()
         }));
         assert!(
-            excessive.code() == "answer.limits"
+            excessive.code() == "answer.limits_too_high"
                 && excessive.to_string().contains("turns is 4000000000"),
             "{excessive}"
         );
@@ -290,7 +293,7 @@ mod tests {
                 ..AnswerLimits::default()
             }))
             .code(),
-            "answer.limits"
+            "answer.limits_too_high"
         );
         assert_eq!(
             refused(&asks(AnswerLimits {
@@ -298,7 +301,7 @@ mod tests {
                 ..AnswerLimits::default()
             }))
             .code(),
-            "answer.limits"
+            "answer.limits_too_high"
         );
         assert!(
             asks(AnswerLimits {

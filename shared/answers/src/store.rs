@@ -452,7 +452,7 @@ mod tests {
             .await
             .unwrap();
         let degraded = Degradation {
-            code: "model.away".into(),
+            code: "model.unavailable".into(),
             message: String::new(),
             next: None,
         };

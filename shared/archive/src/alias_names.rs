@@ -70,7 +70,7 @@ impl AliasReader {
 
     async fn read(&self, read_at_ms: u64) -> PortResult<AliasNames> {
         let bytes = self.blobs.get(&self.key).await?.unwrap_or_default();
-        let invalid = |message: String| PortError::permanent("aliases.read", message);
+        let invalid = |message: String| PortError::permanent("aliases.invalid", message);
         let text = std::str::from_utf8(&bytes)
             .map_err(|error| invalid(format!("{}: {error}", self.key)))?;
         let names =

@@ -229,7 +229,7 @@ impl From<ScopeError> for ApiError {
     fn from(error: ScopeError) -> Self {
         let message = error.to_string();
         match error {
-            ScopeError::NoFacet { .. } => Self::new("scope.no_axis", message, "stemma ls /"),
+            ScopeError::NoFacet { .. } => Self::new("scope.facet_unknown", message, "stemma ls /"),
             ScopeError::NoValue { axis, near, .. } => {
                 Self::new("scope.not_found", message, format!("stemma ls /@{axis}"))
                     .with_candidates(near)

@@ -100,7 +100,7 @@ impl PageImages {
     /// The image of a page as PNG. It is finished and cached even if the caller leaves.
     ///
     /// # Errors
-    /// [`ApiError`]: `document.no_tree`, `document.no_pages`; `image.busy` if too many drawings wait; `source.elsewhere` and `source.changed` if the file is gone; `image.not_a_pdf`;
+    /// [`ApiError`]: `document.no_tree`, `document.no_pages`; `image.busy` if too many drawings wait; `source.not_available` and `source.changed` if the file is gone; `image.not_a_pdf`;
     /// `locator.no_page`; `image.not_drawable`, `limits.*`, `pdf.*` and `extract.*` if drawing fails.
     pub async fn image(
         self: &Arc<Self>,
@@ -250,7 +250,7 @@ impl Archive {
             "stemma cat {} --image",
             shell_quoted(&format!("{label}#p=1"))
         );
-        Err(ApiError::new("image.one_page", message, next).with_document(label))
+        Err(ApiError::new("image.one_page_only", message, next).with_document(label))
     }
 }
 
@@ -426,7 +426,7 @@ mod tests {
             "ACME_2022#0001",
         ] {
             let refused = archive.one_page(locator).unwrap_err();
-            assert_eq!(refused.code, "image.one_page", "{locator}");
+            assert_eq!(refused.code, "image.one_page_only", "{locator}");
         }
     }
 }

@@ -245,7 +245,7 @@ impl Archive {
         for condition in filter.conditions() {
             if self.count_matches(condition)? == 0 {
                 let message = format!("no document has {condition}");
-                unmet.push(SearchNote::new("search.unmet", message));
+                unmet.push(SearchNote::new("search.filter_matches_nothing", message));
             }
         }
         Ok(RequestedQuery {
@@ -287,7 +287,7 @@ impl Archive {
                         "`{scope}` is a part of a document; a search goes through documents, or one Item"
                     );
                     return Err(ApiError::new(
-                        "search.scope",
+                        "search.scope_invalid",
                         message,
                         "stemma search … --in DOCUMENT --item 1A",
                     ));
@@ -364,7 +364,7 @@ impl From<SyntaxError> for ApiError {
         let code = match error {
             SyntaxError::NoWords => "search.no_words",
             SyntaxError::TooLong => "search.too_long",
-            _ => "search.syntax",
+            _ => "search.syntax_invalid",
         };
         Self::new(code, error.to_string(), error.next_step())
     }
@@ -380,12 +380,12 @@ impl From<SearchError> for ApiError {
                 "stemma grep finds any characters",
             ),
             SearchError::NoItem { .. } => Self::new(
-                "search.item",
+                "search.item_unknown",
                 message,
                 "an Item is written 1A, II.1A or 2.02",
             ),
             SearchError::SkipTooLarge => Self::new(
-                "search.too_far",
+                "search.skip_too_large",
                 message,
                 "ask a narrower question, or give a scope",
             ),

@@ -502,11 +502,19 @@ async fn operators_select_sections() {
     let business = ["ACME_2021#0002", "ACME_2022#0002"];
     for (query, expected, notes) in [
         (r#""anvils and rockets""#, &business[..], &[][..]),
-        (r#""rockets and anvils""#, &business, &["search.absent"]),
+        (
+            r#""rockets and anvils""#,
+            &business,
+            &["search.term_not_found"],
+        ),
         (r#""foreign currency" risk"#, &["ACME_2022#0003"], &[]),
         (r#"currency -"foreign currency""#, &["ACME_2022#0003"], &[]),
-        ("currency -risk", &[], &["search.excluded"]),
-        ("rockets -title:business", &[], &["search.excluded"]),
+        ("currency -risk", &[], &["search.everything_excluded"]),
+        (
+            "rockets -title:business",
+            &[],
+            &["search.everything_excluded"],
+        ),
         (
             "liquidity OR hedging risk",
             &["ACME_2022#0003", "ACME_2022#0005"],
@@ -521,11 +529,15 @@ async fn operators_select_sections() {
         ("rockets year:2021", &business[..1], &[]),
         ("rockets company:Acme year:>=2022", &business[1..], &[]),
         ("rockets -year:2021", &business[1..], &[]),
-        ("rockets company:Beta", &[], &["search.unmet"]),
+        (
+            "rockets company:Beta",
+            &[],
+            &["search.filter_matches_nothing"],
+        ),
         (
             r#""anvils" "hedging reduces""#,
             &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
-            &["search.apart"],
+            &["search.terms_not_together"],
         ),
     ] {
         let found = locators(&archive, query).await;
@@ -551,7 +563,7 @@ async fn operators_select_sections() {
         ..SearchRequest::default()
     };
     let error = archive.search(&request).await.unwrap_err();
-    assert_eq!(error.code, "search.syntax");
+    assert_eq!(error.code, "search.syntax_invalid");
 }
 
 #[tokio::test]

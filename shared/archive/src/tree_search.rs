@@ -23,7 +23,7 @@ impl Archive {
             }
             let results = self.indexed()?.search(&self.catalog, query, None).await?;
             let note = Note::new(
-                "model.none",
+                "model.not_configured",
                 "no model is configured: the sections are those of a search without one",
             );
             let report = TreeSearchReport {

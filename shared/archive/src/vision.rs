@@ -96,7 +96,7 @@ impl Vision {
     /// picture by the same model is read from the store.
     ///
     /// # Errors
-    /// [`ApiError`]: those of [`PageImages::image`]; `vision.limit` and the model's own codes if it did not answer.
+    /// [`ApiError`]: those of [`PageImages::image`]; `vision.limit_reached` and the model's own codes if it did not answer.
     pub async fn describe(
         &self,
         archive: &Archive,
@@ -177,7 +177,7 @@ fn session_error(error: &SessionError) -> ApiError {
     let message = error.to_string();
     match error {
         SessionError::BudgetExhausted { .. } | SessionError::TooLong { .. } => {
-            ApiError::new("vision.limit", message, "allow more money")
+            ApiError::new("vision.limit_reached", message, "allow more money")
         }
         SessionError::Unavailable(failure) | SessionError::Unusable(failure) => {
             let next = error.next().unwrap_or("ask again later");
@@ -200,7 +200,7 @@ fn model_code(code: &str) -> &'static str {
     CODES
         .into_iter()
         .find(|known| *known == code)
-        .unwrap_or("model.away")
+        .unwrap_or("model.unavailable")
 }
 
 /// Draws the pages of one archive for questions.

@@ -99,8 +99,10 @@ impl Connections {
 
 impl OpenConnections {
     fn of_address(&self, address: IpAddr) -> usize {
-        let entries = self.by_id.values();
-        entries.filter(|entry| entry.address == address).count()
+        self.by_id
+            .values()
+            .filter(|entry| entry.address == address)
+            .count()
     }
 
     fn close_longest_waiting(&mut self, address: Option<IpAddr>) -> Option<()> {

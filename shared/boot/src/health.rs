@@ -61,7 +61,7 @@ struct HealthInner {
     // One round of checks at a time: probes share it instead of adding calls.
     round: AsyncMutex<()>,
     ended_rounds: AtomicU64,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     troubles: Mutex<Vec<TroubleSource>>,
     needs_writes: bool,
 }
@@ -91,7 +91,7 @@ type TroubleSource = Arc<dyn Fn(Millis) -> Vec<PortTrouble> + Send + Sync>;
 impl Health {
     fn new(
         env: &Env,
-        presence: &Arc<HeartbeatReporter>,
+        heartbeat: &Arc<HeartbeatReporter>,
         checks: Vec<(&'static str, HealthCheck)>,
         troubles: TroubleSource,
         needs_writes: bool,
@@ -102,7 +102,7 @@ impl Health {
             last_answer: Mutex::default(),
             round: AsyncMutex::default(),
             ended_rounds: AtomicU64::new(0),
-            presence: Arc::clone(presence),
+            heartbeat: Arc::clone(heartbeat),
             troubles: Mutex::new(vec![troubles]),
             needs_writes,
         }))
@@ -112,7 +112,7 @@ impl Health {
     /// its ports it is alive but not ready.
     pub fn for_ports(
         env: &Env,
-        presence: &Arc<HeartbeatReporter>,
+        heartbeat: &Arc<HeartbeatReporter>,
         ports: &Arc<OnceLock<Ports>>,
     ) -> Self {
         let check = |operation: &'static str, ask: fn(Ports) -> CheckFuture| {
@@ -152,14 +152,14 @@ impl Health {
                 .map(|ports| ports.troubles(now_ms))
                 .unwrap_or_default()
         });
-        Self::new(env, presence, checks, troubles, true)
+        Self::new(env, heartbeat, checks, troubles, true)
     }
 
     /// Ready while the blobs respond; for processes that mainly read. `monitor` watches these blobs: refused writes are
     /// named, but who can be read from stays ready.
     pub fn for_blobs(
         env: &Env,
-        presence: &Arc<HeartbeatReporter>,
+        heartbeat: &Arc<HeartbeatReporter>,
         blobs: &Arc<dyn Blobs>,
         monitor: &PortMonitor,
     ) -> Self {
@@ -167,7 +167,7 @@ impl Health {
         let check: HealthCheck = Arc::new(move || blobs_answer(&blobs));
         let monitor = monitor.clone();
         let troubles: TroubleSource = Arc::new(move |now_ms| monitor.troubles(now_ms));
-        Self::new(env, presence, vec![("blobs", check)], troubles, false)
+        Self::new(env, heartbeat, vec![("blobs", check)], troubles, false)
     }
 
     /// Also reports the troubles of `source`.
@@ -182,7 +182,7 @@ impl Health {
     fn readiness(&self, since_ms: Millis) -> Readiness {
         let now_ms = self.0.env.now_ms();
         let away = self.unanswered_since(since_ms);
-        let draining = self.0.presence.is_draining();
+        let draining = self.0.heartbeat.is_draining();
         let sources = self.0.troubles.lock().clone();
         let troubles: Vec<_> = sources.iter().flat_map(|source| source(now_ms)).collect();
         let is_hindered = troubles
@@ -215,20 +215,20 @@ impl Health {
 
     fn record_metrics(&self, since_ms: Millis) {
         let readiness = self.readiness(since_ms);
-        let is = |condition: bool| if condition { 1.0 } else { 0.0 };
         for (port, _) in &self.0.checks {
             let away = readiness.away.contains(port);
-            gauge!("stemma_port_away", "port" => *port).set(is(away));
-            let mut troubles = readiness.troubles.iter();
-            let refused = troubles.any(|trouble| {
+            gauge!("stemma_port_away", "port" => *port).set(gauge_value(away));
+            let refused = readiness.troubles.iter().any(|trouble| {
                 trouble.kind == TroubleKind::Refused && trouble.operation.starts_with(port)
             });
-            gauge!("stemma_port_refused", "port" => *port).set(is(refused));
+            gauge!("stemma_port_refused", "port" => *port).set(gauge_value(refused));
         }
-        let mut troubles = readiness.troubles.iter();
-        let blocked = troubles.any(|trouble| trouble.kind == TroubleKind::Blocked);
-        gauge!("stemma_broker_blocked").set(is(blocked));
-        gauge!("stemma_ready").set(is(readiness.ready));
+        let blocked = readiness
+            .troubles
+            .iter()
+            .any(|trouble| trouble.kind == TroubleKind::Blocked);
+        gauge!("stemma_broker_blocked").set(gauge_value(blocked));
+        gauge!("stemma_ready").set(gauge_value(readiness.ready));
     }
 
     /// Checks all ports at once, in at most [`CHECK_TIMEOUT`]. If a round of checks runs already, its end suffices.
@@ -238,8 +238,11 @@ impl Health {
         if self.0.ended_rounds.load(Ordering::SeqCst) > ended_before {
             return;
         }
-        let checks = self.0.checks.iter();
-        let checks = checks.map(|(name, check)| answering_port(name, check));
+        let checks = self
+            .0
+            .checks
+            .iter()
+            .map(|(name, check)| answering_port(name, check));
         let answering = futures::future::join_all(checks).await;
         // All with the time of the end: a request that shares this round may have arrived after a port had answered.
         let now_ms = self.0.env.now_ms();
@@ -258,6 +261,10 @@ impl Health {
         }
         self.readiness(since_ms)
     }
+}
+
+fn gauge_value(condition: bool) -> f64 {
+    if condition { 1.0 } else { 0.0 }
 }
 
 // Runs a check. Returns the name of the port if it answers.
@@ -388,9 +395,9 @@ mod tests {
 
     // Health of one port, the queue.
     fn health_of_queue(env: &Env, check: HealthCheck) -> Health {
-        let presence = HeartbeatReporter::new(env, "w", "worker");
+        let heartbeat = HeartbeatReporter::new(env, "w", "worker");
         let troubles: TroubleSource = Arc::new(|_| Vec::new());
-        Health::new(env, &presence, vec![("queue", check)], troubles, true)
+        Health::new(env, &heartbeat, vec![("queue", check)], troubles, true)
     }
 
     #[tokio::test]
@@ -483,8 +490,8 @@ mod tests {
     async fn draining_service_is_not_ready() {
         let env = Env::system();
         let ports = Arc::new(OnceLock::new());
-        let presence = HeartbeatReporter::new(&env, "w", "worker");
-        let health = Health::for_ports(&env, &presence, &ports);
+        let heartbeat = HeartbeatReporter::new(&env, "w", "worker");
+        let health = Health::for_ports(&env, &heartbeat, &ports);
         health.run_checks().await;
         assert_eq!(
             health.readiness(0).away,
@@ -502,7 +509,7 @@ mod tests {
                 troubles: vec![],
             }
         );
-        presence.start_draining();
+        heartbeat.start_draining();
         assert_eq!(
             health.readiness(0),
             Readiness {
@@ -546,8 +553,8 @@ mod tests {
         let env = Env::system();
         let ports = Ports::embedded(&env, refusing(is_write));
         let ports = Arc::new(OnceLock::from(ports));
-        let presence = HeartbeatReporter::new(&env, "w", "worker");
-        let health = Health::for_ports(&env, &presence, &ports);
+        let heartbeat = HeartbeatReporter::new(&env, "w", "worker");
+        let health = Health::for_ports(&env, &heartbeat, &ports);
         health.run_checks().await;
         assert!(health.readiness(0).ready);
         let blobs = &ports.get().unwrap().blobs;
@@ -569,7 +576,7 @@ mod tests {
     #[tokio::test]
     async fn store_that_refuses_is_named_and_not_called_away() {
         let env = Env::system();
-        let presence = HeartbeatReporter::new(&env, "q", "query");
+        let heartbeat = HeartbeatReporter::new(&env, "q", "query");
         let is_read = |operation: &str| !is_write(operation);
         let expect_refusal = async |health: Health| {
             let readiness = health.current_readiness().await;
@@ -581,19 +588,19 @@ mod tests {
             assert_eq!(readiness.troubles[0].kind, TroubleKind::Refused);
         };
         let ports = OnceLock::from(Ports::embedded(&env, refusing(is_read)));
-        expect_refusal(Health::for_ports(&env, &presence, &Arc::new(ports))).await;
+        expect_refusal(Health::for_ports(&env, &heartbeat, &Arc::new(ports))).await;
         let monitor = PortMonitor::default();
         let blobs = monitor.watch_blobs(&env, refusing(is_read));
-        expect_refusal(Health::for_blobs(&env, &presence, &blobs, &monitor)).await;
+        expect_refusal(Health::for_blobs(&env, &heartbeat, &blobs, &monitor)).await;
     }
 
     #[tokio::test]
     async fn reader_that_may_not_write_says_so_and_stays_ready() {
         let env = Env::system();
-        let presence = HeartbeatReporter::new(&env, "q", "query");
+        let heartbeat = HeartbeatReporter::new(&env, "q", "query");
         let monitor = PortMonitor::default();
         let blobs = monitor.watch_blobs(&env, refusing(is_write));
-        let health = Health::for_blobs(&env, &presence, &blobs, &monitor);
+        let health = Health::for_blobs(&env, &heartbeat, &blobs, &monitor);
         blobs
             .put("c/x/calls/1", Vec::new().into())
             .await

@@ -70,7 +70,7 @@ pub struct WritableStore {
 }
 
 impl Store {
-    /// Opens an existing store for reading, beside any writer.
+    /// Opens an existing store for reading, while others may write.
     ///
     /// # Errors
     /// [`StoreError`] when it does not exist or was created by a newer version.

@@ -47,7 +47,7 @@ const STORE_PARTS: [(&str, PathKind); 5] = [
     ("writer.lock", PathKind::File),
 ];
 
-/// Reads a file that is no link, belongs to this user or to the administrator, and has at most 1 MiB. What was checked is what
+/// Reads a file that is not a link, belongs to this user or to the administrator, and has at most 1 MiB. What was checked is what
 /// is read.
 ///
 /// # Errors

@@ -58,14 +58,14 @@ impl Conversation {
     ///
     /// System messages are ignored: instructions to the model are the operator's.
     pub(crate) fn new(
-        site: &AppState,
+        state: &AppState,
         place: ConcurrencyPermit,
         archive: &Arc<Archive>,
         scopes: Vec<String>,
         messages: &[InputMessage],
     ) -> Result<Self, Problem> {
         let (text, earlier) = split_turns(messages)?;
-        let answerer = site.answerer(archive)?;
+        let answerer = state.answerer(archive)?;
         let question = archive.ask_request(&AnswerRequest {
             question: text,
             scopes,
@@ -152,7 +152,7 @@ pub(crate) fn finish_reason(answer: &Answer) -> &'static str {
     let cut = answer
         .degradation
         .as_ref()
-        .is_some_and(|degraded| degraded.code.starts_with("answer.limit"));
+        .is_some_and(|degraded| degraded.code.starts_with("answer.limit_reached"));
     if cut { "length" } else { "stop" }
 }
 

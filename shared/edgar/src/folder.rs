@@ -101,7 +101,7 @@ impl IndexFile<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderDocument {
     pub name: String,
-    /// What the index says of it.
+    /// What the index says about it.
     pub entry: Option<PartEntry>,
     /// Name of the label linkbase of its tagged facts.
     pub labels: Option<String>,
@@ -118,7 +118,7 @@ pub struct FolderPlan {
     /// In order of their sequence, then by name.
     pub documents: Vec<FolderDocument>,
     pub skipped: BTreeMap<SkipReason, usize>,
-    /// Names of files that are no documents and not known of filings.
+    /// Names of files that are not documents and not known of filings.
     pub other: Vec<String>,
 }
 
@@ -171,27 +171,28 @@ impl FolderPlan {
     }
 
     // Filers name a linkbase like its document, `acme-20230930.htm` and `acme-20230930_lab.xml`, or the document otherwise: then
-    // the only linkbase belongs to the pages that are no exhibits. A full submission has its own.
+    // the only linkbase belongs to the pages that are not exhibits. A full submission has its own.
     fn assign_labels(&mut self, folder: &FilingFolder, linkbases: &[&String]) {
-        let is_page = |document: &&mut FolderDocument| {
-            let name = document.name.to_ascii_lowercase();
-            !folder.is_submission(&name) && (name.ends_with(".htm") || name.ends_with(".html"))
-        };
         for linkbase in linkbases {
-            let mut pages: Vec<_> = self.documents.iter_mut().filter(is_page).collect();
+            let mut pages: Vec<_> = self
+                .documents
+                .iter_mut()
+                .filter(|document| {
+                    let name = document.name.to_ascii_lowercase();
+                    !folder.is_submission(&name)
+                        && (name.ends_with(".htm") || name.ends_with(".html"))
+                })
+                .collect();
             let is_named_alike = |page: &FolderDocument| {
                 format!("{}_lab.xml", stem(&page.name)) == linkbase.to_ascii_lowercase()
             };
             let has_name = pages.iter().any(|page| is_named_alike(page));
-            let is_exhibit = |page: &FolderDocument| {
-                let entry = page.entry.as_ref();
-                entry.is_some_and(PartEntry::is_exhibit)
-            };
-            let belongs = |page: &FolderDocument| match has_name {
+            pages.retain(|page| match has_name {
                 true => is_named_alike(page),
-                false => linkbases.len() == 1 && !is_exhibit(page),
-            };
-            pages.retain(|page| belongs(page));
+                false => {
+                    linkbases.len() == 1 && !page.entry.as_ref().is_some_and(PartEntry::is_exhibit)
+                }
+            });
             if pages.is_empty() {
                 self.skip(SkipReason::Xbrl);
             } else {
@@ -227,21 +228,21 @@ impl FolderPlan {
         self.documents.extend(texts);
     }
 
-    // A full submission that lies in the folder or beside it.
+    // A full submission in the folder or next to it.
     fn choose_submission(&mut self, submissions: &[&String], index: &FilingIndex) {
         let Some(submission) = submissions.first() else {
             return;
         };
-        let has = |name: &str| {
-            let mut names = self.documents.iter().map(|document| document.name.as_str());
-            names.any(|there| there.eq_ignore_ascii_case(name))
-        };
-        let is_missing = |entry: &&PartEntry| {
+        let lacks_part = index.entries.iter().any(|entry| {
             let name = entry.filename.as_deref().unwrap_or_default();
-            entry.skip_reason().is_none() && !is_pdf(name) && !has(name)
-        };
-        let complete =
-            !self.documents.is_empty() && !index.entries.iter().any(|entry| is_missing(&entry));
+            entry.skip_reason().is_none()
+                && !is_pdf(name)
+                && !self
+                    .documents
+                    .iter()
+                    .any(|document| document.name.eq_ignore_ascii_case(name))
+        });
+        let complete = !self.documents.is_empty() && !lacks_part;
         let mut dropped = submissions.len();
         if !complete {
             for _ in 0..self.documents.len() {
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_submission_stands_for_documents_that_are_not_there() {
+    fn the_submission_replaces_documents_that_are_not_there() {
         let known = index(&[
             ("10-Q", "a.htm"),
             ("EX-31.1", "ex311.htm"),
@@ -406,8 +407,9 @@ mod tests {
         let labels = |names: &[&str], index: &FilingIndex| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let plan = FolderPlan::new(&folder(), &names, index);
-            let documents = plan.documents.into_iter();
-            let labels: Vec<_> = documents
+            let labels: Vec<_> = plan
+                .documents
+                .into_iter()
                 .map(|d| (d.name, d.labels.unwrap_or_default()))
                 .collect();
             (labels, plan.skipped.get(&SkipReason::Xbrl).copied())

@@ -16,7 +16,7 @@ const MAX_PARTIES: usize = 10_000;
 // Former names of one company, and Items of one report.
 const MAX_VALUES: usize = 100;
 
-/// The header of a submission, with values as they stand there.
+/// The header of a submission, with values as they are written there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SubmissionHeader {
     pub accession: Option<String>,
@@ -60,8 +60,10 @@ impl SubmissionHeader {
 
     /// The party that the filing is about: the issuer or subject, else the first filer.
     pub fn registrant(&self) -> Option<&Party> {
-        let about = |party: &&Party| matches!(party.role.as_str(), "ISSUER" | "SUBJECT COMPANY");
-        self.parties.iter().find(about).or(self.parties.first())
+        self.parties
+            .iter()
+            .find(|party| matches!(party.role.as_str(), "ISSUER" | "SUBJECT COMPANY"))
+            .or(self.parties.first())
     }
 
     /// Number of documents that the submission has, if it is stated.

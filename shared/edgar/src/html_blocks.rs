@@ -23,9 +23,10 @@ pub(crate) fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
         if rest.is_empty() {
             return None;
         }
-        let opens_tag = |c: char| c.is_ascii_alphabetic() || "/!?".contains(c);
         let inside = rest.strip_prefix('<');
-        if inside.is_some_and(|inside| inside.starts_with(opens_tag)) {
+        if inside.is_some_and(|inside| {
+            inside.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c))
+        }) {
             let end = rest.find('>').map_or(rest.len(), |at| at + 1);
             let tag = &rest[1..end];
             rest = &rest[end..];

@@ -13,7 +13,7 @@ use crate::submission::FullSubmission;
 // A page lists fewer; the header has all.
 const MAX_PARTIES: usize = 1_000;
 
-/// What an index file says of a filing.
+/// What an index file says about a filing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilingIndex {
     pub header: SubmissionHeader,
@@ -36,7 +36,7 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// By the name of a file; `None` if it is no index file.
+    /// By the name of a file; `None` if it is not an index file.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let ends = |ending: &str| name.ends_with(ending);
@@ -75,7 +75,7 @@ impl FilingIndex {
         }
     }
 
-    // The header stands in the page with its brackets as entities. A comment before it says the same in the other form.
+    // The header is in the page with its brackets as entities. A comment before it says the same in the other form.
     fn from_headers_page(bytes: &[u8]) -> Self {
         let text = crate::tag_lines::decode(bytes);
         let lower = text.to_ascii_lowercase();
@@ -102,11 +102,10 @@ impl FilingIndex {
 
     /// The entry of a file.
     pub fn entry(&self, filename: &str) -> Option<&PartEntry> {
-        let is_named = |entry: &&PartEntry| {
+        self.entries.iter().find(|entry| {
             let name = entry.filename.as_deref().unwrap_or_default();
             name.eq_ignore_ascii_case(filename)
-        };
-        self.entries.iter().find(is_named)
+        })
     }
 
     /// Takes from `other` what is missing here.
@@ -179,14 +178,13 @@ impl PageReader {
         let [sequence, description, document, kind, ..] = cells else {
             return;
         };
-        let text_of = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let filename = document.split_whitespace().next().and_then(text_of);
+        let filename = document.split_whitespace().next().and_then(non_empty);
         if !kind.is_empty() && filename.is_some() {
             self.index.entries.push(PartEntry {
                 document_type: kind.clone(),
-                sequence: text_of(sequence),
+                sequence: non_empty(sequence),
                 filename,
-                description: text_of(description),
+                description: non_empty(description),
             });
         }
     }
@@ -248,6 +246,10 @@ impl PageReader {
         }
         self.index
     }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
 // `State of Incorp.: CA | Fiscal Year End: 0924`, `File No.: 001-36743`, `SIC: 3571 Electronic Computers`.

@@ -1,4 +1,4 @@
-//! A document of a submission: what the envelope says of it, where it stands, and what it is.
+//! A document of a submission: what the envelope says about it, where it is, and what it is.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const ROOT_WINDOW_BYTES: usize = 8 * 1024;
 // Lines of letters and digits that are looked at before they count as encoded data.
 const ENCODED_LINES: usize = 8;
 
-/// What an envelope or an index file says of a document.
+/// What an envelope or an index file says about a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartEntry {
     /// `10-K`, `EX-99.1`, `GRAPHIC`.
@@ -28,7 +28,7 @@ impl PartEntry {
         self.exhibit_type().is_some()
     }
 
-    // What stands behind `EX-`.
+    // What follows `EX-`.
     fn exhibit_type(&self) -> Option<&str> {
         let prefix = self.document_type.get(..3)?;
         prefix
@@ -40,13 +40,7 @@ impl PartEntry {
     pub fn title(&self) -> String {
         let kind = self.document_type.as_str();
         let description = self.description.as_deref().unwrap_or_default();
-        let letters = |text: &str| -> String {
-            text.chars()
-                .filter(|c| c.is_alphanumeric())
-                .flat_map(char::to_uppercase)
-                .collect()
-        };
-        match (letters(kind), letters(description)) {
+        match (upper_letters(kind), upper_letters(description)) {
             (code, words) if code.is_empty() && words.is_empty() => "Document".into(),
             (code, _) if code.is_empty() => description.into(),
             (_, words) if words.is_empty() => kind.into(),
@@ -81,6 +75,13 @@ impl PartEntry {
     }
 }
 
+fn upper_letters(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_uppercase)
+        .collect()
+}
+
 /// Why a part is not a document that people read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,9 +100,9 @@ pub enum SkipReason {
     Empty,
     /// What the archive says about a filing: `…-index.htm`, `index.json`.
     Index,
-    /// A full submission whose documents stand beside it.
+    /// A full submission whose documents are next to it.
     Submission,
-    /// A document that stands in the full submission beside it.
+    /// A document that is also in the full submission next to it.
     Part,
 }
 
@@ -169,7 +170,7 @@ pub struct SubmissionPart {
 }
 
 impl SubmissionPart {
-    /// Why this part is no document to read; `None` if it is one.
+    /// Why this part is not a document to read; `None` if it is one.
     pub fn skip_reason(&self) -> Option<SkipReason> {
         if let Some(reason) = self.entry.skip_reason() {
             return Some(reason);
@@ -202,7 +203,7 @@ pub enum PartKind {
     Empty,
 }
 
-/// Where the content of a text stands inside its wrapper, and what it is.
+/// Where the content of a text is inside its wrapper, and what it is.
 pub(crate) fn sniff(bytes: &[u8], text: &Range<usize>) -> (Range<usize>, PartKind) {
     let inner = trim(bytes, text.clone());
     let Some(wrapper) = ["XBRL", "XML", "PDF"]
@@ -242,16 +243,15 @@ fn kind_of(content: &[u8], wrapper: &str) -> PartKind {
         return PartKind::Encoded;
     }
     let window = content[..content.len().min(ROOT_WINDOW_BYTES)].to_ascii_lowercase();
-    // `<HtmlFileName>` is no page.
-    let has_tag = |tag: &[u8]| {
-        memmem::find_iter(&window, tag).any(|at| {
-            let next = window.get(at + tag.len());
-            next.is_none_or(|byte| !byte.is_ascii_alphanumeric())
-        })
-    };
+    // `<HtmlFileName>` is not a page.
     if [&b"<html"[..], b"<!doctype html", b"<body"]
         .into_iter()
-        .any(has_tag)
+        .any(|tag| {
+            memmem::find_iter(&window, tag).any(|at| {
+                let next = window.get(at + tag.len());
+                next.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+            })
+        })
     {
         let tagged = wrapper == "XBRL"
             || [&b"xmlns:ix="[..], b"<ix:"]
@@ -264,9 +264,12 @@ fn kind_of(content: &[u8], wrapper: &str) -> PartKind {
         };
     }
     let markup = content.starts_with(b"<?xml") || !wrapper.is_empty() && content[0] == b'<';
-    let is_xbrl = || memmem::find(&window, b"www.xbrl.org/").is_some();
     match markup {
-        true if wrapper == "XBRL" || wrapper.is_empty() && is_xbrl() => PartKind::Xbrl,
+        true if wrapper == "XBRL"
+            || wrapper.is_empty() && memmem::find(&window, b"www.xbrl.org/").is_some() =>
+        {
+            PartKind::Xbrl
+        }
         true => PartKind::Xml,
         false => PartKind::Text,
     }
@@ -283,11 +286,15 @@ fn is_encoded(content: &[u8]) -> bool {
     if mode.is_some_and(|mode| mode[..3].iter().all(u8::is_ascii_digit) && mode[3] == b' ') {
         return true;
     }
-    let is_base64 = |line: &&[u8]| {
-        (60..=80).contains(&line.len())
-            && line
-                .iter()
-                .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(b))
-    };
-    lines.by_ref().take(ENCODED_LINES).filter(is_base64).count() == ENCODED_LINES
+    lines
+        .by_ref()
+        .take(ENCODED_LINES)
+        .filter(|line| {
+            (60..=80).contains(&line.len())
+                && line
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(b))
+        })
+        .count()
+        == ENCODED_LINES
 }

@@ -113,7 +113,7 @@ impl FullSubmission {
                 .map(|(reason, count)| format!("{count} {}", reason.label()))
                 .collect();
             let detail = format!(
-                "{total} parts of the submission are no documents to read and were left out: {}",
+                "{total} parts of the submission are not documents to read and were left out: {}",
                 kinds.join(", ")
             );
             self.add_defect("edgar.parts_skipped", detail);

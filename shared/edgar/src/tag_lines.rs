@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-// Longer values are no names, dates or numbers. What is cut off is not needed to tell documents apart.
+// Longer values are not names, dates or numbers. What is cut off is not needed to tell documents apart.
 const MAX_VALUE_BYTES: usize = 1_024;
 // The longest tag of an envelope has 36 letters.
 const MAX_TAG_BYTES: usize = 64;

@@ -187,7 +187,7 @@ fn parts_for_machines_are_left_out_and_counted() {
     assert_eq!(codes(&submission), ["edgar.parts_skipped"]);
     assert_eq!(
         submission.defects[0].detail,
-        "11 parts of the submission are no documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 XML, 1 empty"
+        "11 parts of the submission are not documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 XML, 1 empty"
     );
     assert_eq!(
         &file[submission.parts[0].content.clone()].trim()[..5],

@@ -90,19 +90,19 @@ pub struct Consumer {
     /// How long handlers may run after a stop before their messages are requeued.
     pub grace: Duration,
     /// Reports how busy the lanes of the process are.
-    pub presence: Arc<HeartbeatReporter>,
+    pub heartbeat: Arc<HeartbeatReporter>,
 }
 
 impl Consumer {
     /// Consumes until `stop`, when the process is to end, then drains: no new message is taken, and running handlers get
     /// the grace period.
     pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
-        let presence = Arc::clone(&self.presence);
+        let heartbeat = Arc::clone(&self.heartbeat);
         let consuming = self.run_for_a_while(handler, stop.clone());
         tokio::pin!(consuming);
         tokio::select! {
             biased;
-            () = stop.cancelled() => presence.start_draining(),
+            () = stop.cancelled() => heartbeat.start_draining(),
             () = &mut consuming => return,
         }
         consuming.await;
@@ -114,7 +114,7 @@ impl Consumer {
     pub(crate) async fn run_for_a_while(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let cut = CancellationToken::new();
-        self.presence.register_lane(self.name, self.concurrency);
+        self.heartbeat.register_lane(self.name, self.concurrency);
         let broker = self.queue.raw().as_ref();
         let mut next_pause = SUBSCRIBE_PAUSE;
         while !stop.is_cancelled() {
@@ -189,7 +189,6 @@ impl Consumer {
         cut: &CancellationToken,
     ) -> PortResult<EndOfConsuming> {
         let since_ms = self.env.now_ms();
-        let may_hand_over = || self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS;
         loop {
             while running.len() < usize::from(self.concurrency.max(1))
                 && let Some((queue, delivery)) = deliveries.take(self.env.now_ms())
@@ -207,7 +206,7 @@ impl Consumer {
                 biased;
                 () = stop.cancelled() => return Ok(EndOfConsuming::Stopped),
                 Some(ended) = running.join_next() => {
-                    if matches!(ended, Ok(true)) && may_hand_over() {
+                    if matches!(ended, Ok(true)) && self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS {
                         return Ok(EndOfConsuming::HandedOver);
                     }
                 }
@@ -242,7 +241,7 @@ impl Consumer {
             redeliveries,
         } = delivery;
         let _in_flight = InFlightMessage::begin(queue, redeliveries);
-        let _busy = self.presence.occupy_slot(queue);
+        let _busy = self.heartbeat.occupy_slot(queue);
         let handled = tokio::select! {
             biased;
             disposition = handler.handle(&message, redeliveries) => Some(disposition),

@@ -417,7 +417,7 @@ mod tests {
             stage: "read".into(),
             revision: 1,
             settings: "s".into(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             published_ms,
             payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
             signature: None,
@@ -443,7 +443,7 @@ mod tests {
         for queue in ["flow.03", "cpu.bulk"] {
             let dead = DeadReason {
                 queue: queue.into(),
-                reason: "it is no task: expected value".into(),
+                reason: "it is not a task: expected value".into(),
                 deliveries: 2,
             };
             let message = Message {

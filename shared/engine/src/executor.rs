@@ -45,12 +45,12 @@ pub struct TaskExecutor<W: Work> {
     tools: Arc<W::Tools>,
     settings: SettingsCache<W>,
     // The process that is named in leases; collects the counts.
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     in_flight: Arc<InFlightTasks>,
     // Tasks leased by this process and not yet released.
     leased: Mutex<HashSet<(RunId, TaskKey)>>,
-    // Held shared by each task that is executed, exclusively by one that is executed alone.
-    company: RwLock<()>,
+    // Tasks hold it shared; a task that must run alone holds it exclusively.
+    exclusive: RwLock<()>,
 }
 
 // Tasks running in this process. Leases exclude other processes; this excludes duplicates within the process.
@@ -83,13 +83,13 @@ enum StageResult {
 }
 
 impl<W: Work> TaskExecutor<W> {
-    /// An executor of the stages in `registry`, in the process of `presence`.
+    /// An executor of the stages in `registry`, in the process of `heartbeat`.
     pub fn new(
         env: Env,
         ports: Ports,
         registry: StageRegistry<W>,
         tools: Arc<W::Tools>,
-        presence: Arc<HeartbeatReporter>,
+        heartbeat: Arc<HeartbeatReporter>,
     ) -> Self {
         zero_counters::register_stages(registry.revisions().into_keys());
         Self {
@@ -98,27 +98,27 @@ impl<W: Work> TaskExecutor<W> {
             registry,
             tools,
             settings: SettingsCache::default(),
-            presence,
+            heartbeat,
             in_flight: Arc::default(),
             leased: Mutex::default(),
-            company: RwLock::default(),
+            exclusive: RwLock::default(),
         }
     }
 
-    /// Executes the task in a span of its own, below the wave that published it.
+    /// Executes the task in a span of its own, below the batch that published it.
     async fn execute_traced(
         &self,
         message: &Message,
         delivery: DeliveryKind,
         task: &TaskMessage,
     ) -> HandleResult {
-        let wave = message.trace.clone().unwrap_or_else(|| {
+        let publish_batch = message.trace.clone().unwrap_or_else(|| {
             let trace = RunTrace::for_run(&task.run.run);
             trace.traceparent(&trace.root)
         });
         let span = tracing::info_span!(
             "task",
-            traceparent = wave,
+            traceparent = publish_batch,
             run = %task.run.run,
             stage = task.stage,
             attempt = field::Empty,
@@ -165,7 +165,7 @@ impl<W: Work> TaskExecutor<W> {
         if message.attempts == 0 && task.published_ms > 0 {
             metrics::queue_time(
                 &task.stage,
-                task.class,
+                task.priority,
                 self.env.now_ms().saturating_sub(task.published_ms),
             );
         }
@@ -177,7 +177,7 @@ impl<W: Work> TaskExecutor<W> {
         let Some(_working) = self.in_flight.begin(task) else {
             return Ok((DeliveryOutcome::Duplicate, Disposition::Ack));
         };
-        let (lease, _company) = self.acquire_lease_and_company(task, delivery).await?;
+        let (lease, _guard) = self.acquire_lease_and_guard(task, delivery).await?;
         let (attempts, crashes) = match lease {
             Lease::Granted {
                 attempts, crashes, ..
@@ -191,7 +191,7 @@ impl<W: Work> TaskExecutor<W> {
         };
         Span::current().record("attempt", attempts);
         let now = self.env.now_ms();
-        let running = self.presence.start_task(task, stage.lane(), now);
+        let running = self.heartbeat.start_task(task, stage.lane(), now);
         // A result is dropped once it is stored, so the artifact is looked for after it: a holder whose lease was lost with the
         // ledger may have stored it meanwhile.
         let earlier_result = match stage.lane() {
@@ -222,7 +222,7 @@ impl<W: Work> TaskExecutor<W> {
             run: &task.run,
             key: task.key,
             message: &message.body,
-            class: task.class,
+            priority: task.priority,
             attempt: attempts,
             began_ms: self.env.now_ms(),
             settings: settings.as_ref(),
@@ -464,7 +464,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
     async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition {
         let task: TaskMessage = match serde_json::from_slice(&message.body) {
             Ok(task) => task,
-            Err(error) => return Disposition::DeadLetter(format!("it is no task: {error}")),
+            Err(error) => return Disposition::DeadLetter(format!("it is not a task: {error}")),
         };
         let (outcome, disposition) = match self.ports.message_keys.admit_task::<W>(&task) {
             Ok(()) => {

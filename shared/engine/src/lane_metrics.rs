@@ -18,12 +18,12 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub async fn observe_lanes(
     env: Env,
     ports: Ports,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     while !stop.is_cancelled() {
         let facts = gather_context(&ports, &env).await;
-        record(&facts, &presence);
+        record(&facts, &heartbeat);
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
@@ -32,20 +32,20 @@ pub async fn observe_lanes(
     }
 }
 
-// Lanes of which nothing is known keep their last values; `stemma_port_away` says why.
-fn record(facts: &DiagnosisContext, presence: &HeartbeatReporter) {
-    let unfinished = presence.unfinished();
-    for ((lane, class), depth) in &facts.depths {
+// Unknown lanes keep their last values; `stemma_port_away` says why.
+fn record(facts: &DiagnosisContext, heartbeat: &HeartbeatReporter) {
+    let unfinished = heartbeat.unfinished();
+    for ((lane, priority), depth) in &facts.depths {
         let serving = facts.processes.iter().filter(|process| !process.draining);
         let lanes = serving.flat_map(|process| &process.lanes);
         let slots = lanes
-            .filter(|status| (status.lane, status.class) == (*lane, *class))
+            .filter(|status| (status.lane, status.priority) == (*lane, *priority))
             .map(|status| u64::from(status.slots))
             .sum();
         let oldest = unfinished
             .iter()
-            .find(|task| (task.lane, task.class) == (*lane, *class))
+            .find(|task| (task.lane, task.priority) == (*lane, *priority))
             .map_or(0, |task| facts.now_ms.saturating_sub(task.since_ms));
-        metrics::lane(*lane, *class, *depth, slots, oldest);
+        metrics::lane(*lane, *priority, *depth, slots, oldest);
     }
 }

@@ -18,7 +18,8 @@ pub struct TaskMessage {
     pub revision: u32,
     /// Digest of the settings, by which workers load them.
     pub settings: String,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// Publication time; 0 if the publisher did not set it.
     #[serde(default)]
     pub published_ms: Millis,
@@ -72,7 +73,7 @@ impl RunOutcome {
         }
     }
 
-    /// The outcome that a stored failure record stands for.
+    /// The outcome that a stored failure record describes.
     pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {
             Self::Cancelled

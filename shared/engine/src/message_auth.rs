@@ -29,7 +29,7 @@ pub struct MessageKeys {
     accept_unsigned: bool,
 }
 
-/// The keys that one secret stands for.
+/// The keys derived from one secret.
 #[derive(Clone)]
 struct DerivedKeys {
     tasks: [u8; 32],
@@ -59,7 +59,7 @@ impl fmt::Display for Refusal {
 }
 
 impl MessageKeys {
-    /// Signs with `current` and accepts both keys; an empty key is none. With `accept_unsigned`, messages without a
+    /// Signs with `current` and accepts both keys; an empty key is ignored. With `accept_unsigned`, messages without a
     /// signature are accepted too: for a fleet in which not every process has a key yet.
     ///
     /// # Errors
@@ -193,12 +193,12 @@ fn task_signature(keys: &DerivedKeys, task: &TaskMessage) -> blake3::Hash {
         stage,
         revision,
         settings,
-        class,
+        priority,
         published_ms,
         payload,
         signature: _,
     } = task;
-    let class = match class {
+    let priority = match priority {
         Priority::Bulk => "bulk",
         Priority::Interactive => "interactive",
     };
@@ -210,7 +210,7 @@ fn task_signature(keys: &DerivedKeys, task: &TaskMessage) -> blake3::Hash {
         stage,
         &revision.to_string(),
         settings,
-        class,
+        priority,
         &published_ms.to_string(),
         payload.get(),
     ];

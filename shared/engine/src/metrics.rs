@@ -79,12 +79,13 @@ impl DeliveryOutcome {
 }
 
 /// The fill level of a lane, and how old its oldest unfinished task is.
-pub(crate) fn lane(lane: Lane, class: Priority, depth: Depth, slots: u64, oldest_ms: Millis) {
+pub(crate) fn lane(lane: Lane, priority: Priority, depth: Depth, slots: u64, oldest_ms: Millis) {
     let lane = lane.name();
-    let class = class.name();
-    gauge!("stemma_lane_messages", "lane" => lane, "class" => class).set(depth.ready as f64);
-    gauge!("stemma_lane_slots", "lane" => lane, "class" => class).set(slots as f64);
-    gauge!("stemma_lane_oldest_seconds", "lane" => lane, "class" => class).set(seconds(oldest_ms));
+    let priority = priority.name();
+    gauge!("stemma_lane_messages", "lane" => lane, "class" => priority).set(depth.ready as f64);
+    gauge!("stemma_lane_slots", "lane" => lane, "class" => priority).set(slots as f64);
+    gauge!("stemma_lane_oldest_seconds", "lane" => lane, "class" => priority)
+        .set(seconds(oldest_ms));
 }
 
 // Names that are not a stage of this process share one label, so that foreign messages cannot add labels.
@@ -105,10 +106,10 @@ pub(crate) fn failure(stage: &str, code: &str) {
 }
 
 /// Time from the publication of a task to its first delivery.
-pub(crate) fn queue_time(stage: &str, class: Priority, waited_ms: Millis) {
+pub(crate) fn queue_time(stage: &str, priority: Priority, waited_ms: Millis) {
     let stage = stage.to_string();
-    let class = class.name();
-    histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => class)
+    let priority = priority.name();
+    histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => priority)
         .record(seconds(waited_ms));
 }
 
@@ -176,7 +177,7 @@ pub(crate) fn family(queue: QueueName) -> &'static str {
         QueueName::Lane(Lane::Llm, Priority::Interactive) => "llm.interactive",
         QueueName::Lane(Lane::Publish, Priority::Bulk) => "publish.bulk",
         QueueName::Lane(Lane::Publish, Priority::Interactive) => "publish.interactive",
-        QueueName::Continuation(lane, class) => match (lane, class) {
+        QueueName::Continuation(lane, priority) => match (lane, priority) {
             (Lane::Cpu, Priority::Bulk) => "cpu.bulk.continuation",
             (Lane::Cpu, Priority::Interactive) => "cpu.interactive.continuation",
             (Lane::Ocr, Priority::Bulk) => "ocr.bulk.continuation",

@@ -39,8 +39,9 @@ pub async fn reached_tasks<W: Flow>(
     let mut memo = Memo::default();
     loop {
         let walk = AssertUnwindSafe(|| {
-            let replay = |replay: &mut Replay<'_, W>| W::flow(replay, run);
-            Replay::run(settings, &outcomes, &|_| false, &mut memo, replay)
+            Replay::run(settings, &outcomes, &|_| false, &mut memo, |replay| {
+                W::flow(replay, run)
+            })
         });
         let Ok(replayed) = catch_unwind(walk) else {
             return Ok(None);

@@ -171,7 +171,7 @@ impl<'a, W: Work> Replay<'a, W> {
     }
 
     /// A memoized part of the flow: once it has finished it is not walked again while the run stays open. `identity`
-    /// adds what the part depends on besides the outcomes it reads.
+    /// adds what the part depends on in addition to the outcomes it reads.
     ///
     /// To let two parts request tasks in the same replay, call both before using `?` on either.
     ///

@@ -206,17 +206,20 @@ impl<W: Flow> OpenRun<W> {
     /// a batch.
     pub(crate) fn oldest_tasks(&self) -> Vec<OldestTask> {
         let mut oldest: BTreeMap<Lane, Millis> = BTreeMap::new();
-        let due = |task: &&UnfinishedTask| !self.parked && !task.waits;
-        for task in self.unfinished.values().filter(due) {
+        for task in self
+            .unfinished
+            .values()
+            .filter(|task| !self.parked && !task.waits)
+        {
             let first = oldest.entry(task.lane).or_insert(task.since_ms);
             *first = (*first).min(task.since_ms);
         }
-        let class = self.header.class;
+        let priority = self.header.priority;
         oldest
             .into_iter()
             .map(|(lane, since_ms)| OldestTask {
                 lane,
-                class,
+                priority,
                 since_ms,
             })
             .collect()
@@ -231,13 +234,16 @@ impl<W: Flow> OpenRun<W> {
         let requested = &self.requested;
         let outcomes = &self.outcomes;
         let header = &self.header;
-        let is_requested = |key: &TaskKey| requested.contains_key(key) && !overdue.contains(key);
         let settings = self.settings.as_ref();
         let memo = &mut self.memo;
         let walk = AssertUnwindSafe(|| {
-            Replay::run(settings, outcomes, &is_requested, memo, |replay| {
-                W::flow(replay, header)
-            })
+            Replay::run(
+                settings,
+                outcomes,
+                &|key| requested.contains_key(key) && !overdue.contains(key),
+                memo,
+                |replay| W::flow(replay, header),
+            )
         });
         catch_unwind(walk).unwrap_or_else(|_| {
             let failure = Failure::permanent(
@@ -409,10 +415,11 @@ impl<W: Flow> OpenRun<W> {
     // Asks the ledger which tasks wait for a batch. Only those that ask a model can, and no young one matters.
     async fn find_waiting(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
         let now = env.now_ms();
-        let is_old = |task: &UnfinishedTask| {
-            task.lane == Lane::Llm && task.since_ms + REPUBLISH_AFTER_MS <= now
-        };
-        if !self.unfinished.values().any(is_old) {
+        if !self
+            .unfinished
+            .values()
+            .any(|task| task.lane == Lane::Llm && task.since_ms + REPUBLISH_AFTER_MS <= now)
+        {
             return Ok(());
         }
         for open in ports.ledger.open_tasks(&self.header.at.run).await? {
@@ -441,7 +448,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(keys.into_iter().collect())
     }
 
-    // Publishes a wave of tasks in a span of its own; its id travels with the messages.
+    // Publishes a batch of tasks in a span of its own; its id travels with the messages.
     async fn publish(
         &self,
         env: &Env,
@@ -453,18 +460,18 @@ impl<W: Flow> OpenRun<W> {
             return Ok(());
         };
         let trace = RunTrace::for_run(&self.header.at.run);
-        let wave = trace.wave_span_id(&first.key, env.now_ms());
+        let publish_batch = trace.publish_span_id(&first.key, env.now_ms());
         let span = tracing::info_span!(
-            "wave",
+            "publish_batch",
             traceparent = trace.traceparent(&trace.root),
-            span_id = wave,
+            span_id = publish_batch,
             run = %self.header.at.run,
             job = %self.header.opened_by,
             stage = first.stage,
             tasks = requests.len(),
             ?publication,
         );
-        let below = Some(trace.traceparent(&wave));
+        let below = Some(trace.traceparent(&publish_batch));
         self.publish_wave(env, ports, requests, publication, &below)
             .instrument(span)
             .await
@@ -483,7 +490,7 @@ impl<W: Flow> OpenRun<W> {
         for request in requests {
             // What is published again may be of a newer coordinator that went, so all workers must receive it.
             let continues = !again && self.lanes_begun.contains(&request.lane);
-            let queue = QueueName::for_task(request.lane, self.header.class, continues);
+            let queue = QueueName::for_task(request.lane, self.header.priority, continues);
             let key = request.key;
             let stage = request.stage;
             let message = match self.task_message(ports, request, env.now_ms()) {
@@ -509,8 +516,12 @@ impl<W: Flow> OpenRun<W> {
                     continue;
                 }
                 let delay = RetryDelay::at_least(RENEWAL_GRACE.as_millis() as Millis);
-                let later = |message| ports.queue.publish_later(queue, message, delay);
-                try_join_all(batch.into_iter().map(later)).await?;
+                try_join_all(
+                    batch
+                        .into_iter()
+                        .map(|message| ports.queue.publish_later(queue, message, delay)),
+                )
+                .await?;
             }
             metrics::published(queue, messages.len(), again);
         }
@@ -548,7 +559,7 @@ impl<W: Flow> OpenRun<W> {
             stage: request.stage.into(),
             revision: request.revision,
             settings: self.header.settings.clone(),
-            class: self.header.class,
+            priority: self.header.priority,
             published_ms,
             payload,
             signature: None,

@@ -22,7 +22,7 @@ use crate::queue::Lane;
 pub trait Work: Sized + Send + Sync + 'static {
     /// Everything that changes results: prompts, models, thresholds. Frozen under its digest at submission.
     type Settings: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// Dependencies of stages besides the ports, e.g. clients. Local to the process, never part of a key.
+    /// Dependencies of stages other than the ports, e.g. clients. Local to the process, never part of a key.
     type Tools: Send + Sync + 'static;
 
     /// Where the header and the artifacts of a run are, by its id and by the collection that `scope` names; `None` if no run
@@ -105,7 +105,7 @@ pub struct TaskContext<'a, W: Work> {
     pub key: TaskKey,
     /// Body of the message that brought this task. Publishing it again wakes a task that waits.
     pub message: &'a Bytes,
-    pub class: Priority,
+    pub priority: Priority,
     /// Number of this attempt, from 1.
     pub attempt: u32,
     /// When the attempt began. The artifact of the task did not exist then.

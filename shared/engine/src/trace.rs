@@ -1,8 +1,8 @@
 //! Span ids that make a document one trace, although no span stays open while a message travels.
 //!
-//! The trace id of a run is derived from the run id, and its root span has an id of its own. A wave (the tasks
+//! The trace id of a run is derived from the run id, and its root span has an id of its own. A publish batch (the tasks
 //! published by one replay) is a span below the root; its id travels in the messages, and each attempt is a span below
-//! its wave. The engine only names ids in fields of `tracing` spans (W3C Trace Context); exporting them is up to the
+//! its batch. The engine only names ids in fields of `tracing` spans (W3C Trace Context); exporting them is up to the
 //! process.
 
 use std::fmt::Write;
@@ -28,8 +28,8 @@ impl RunTrace {
         }
     }
 
-    /// The span id of the wave that starts with task `first`.
-    pub(crate) fn wave_span_id(&self, first: &TaskKey, now_ms: Millis) -> String {
+    /// The span id of the batch that starts with task `first`.
+    pub(crate) fn publish_span_id(&self, first: &TaskKey, now_ms: Millis) -> String {
         hex(&blake3::hash(format!("{}/{first}/{now_ms}", self.id).as_bytes()).as_bytes()[..8])
     }
 
@@ -59,7 +59,10 @@ mod tests {
         assert_eq!(trace.id, RunTrace::for_run(&RunId("r-1".into())).id);
         assert_ne!(trace.id, other.id);
         let key = TaskKey::builder("read", 1).finish();
-        assert_ne!(trace.wave_span_id(&key, 1), trace.wave_span_id(&key, 2));
+        assert_ne!(
+            trace.publish_span_id(&key, 1),
+            trace.publish_span_id(&key, 2)
+        );
         assert_eq!(trace.traceparent(&trace.root).len(), 55);
     }
 }

@@ -27,11 +27,11 @@ const SLOW: FaultRates = FaultRates {
     max_delay: Duration::from_millis(50),
 };
 
-async fn slow_job(seed: u64, terms: JobOptions) -> (Env, Ports, JobId, RunRef) {
-    job_behind(FaultPlan::random(seed, SLOW), terms).await
+async fn slow_job(seed: u64, options: JobOptions) -> (Env, Ports, JobId, RunRef) {
+    job_behind(FaultPlan::random(seed, SLOW), options).await
 }
 
-async fn job_behind(plan: FaultPlan, terms: JobOptions) -> (Env, Ports, JobId, RunRef) {
+async fn job_behind(plan: FaultPlan, options: JobOptions) -> (Env, Ports, JobId, RunRef) {
     let env = Env::simulated(plan.seed);
     let ports = FaultInjector::new(env.clone(), plan).wrap(&Ports::memory(&env));
     let job = JobId("job".into());
@@ -39,10 +39,10 @@ async fn job_behind(plan: FaultPlan, terms: JobOptions) -> (Env, Ports, JobId, R
         job: job.clone(),
         collection: "c".into(),
         settings: "s".into(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 0,
         submitted_ms: env.now_ms(),
-        terms,
+        options,
     };
     jobs::submit(&env, &ports, &draft, &[]).await.unwrap();
     let run = RunRef {
@@ -110,14 +110,14 @@ async fn what_a_call_cost_counts_after_an_outage_of_the_limiter() {
         }],
         ..FaultPlan::default()
     };
-    let terms = JobOptions {
+    let options = JobOptions {
         budget: Some(JobBudget {
             nanodollars: None,
             tokens: Some(100),
         }),
         ..JobOptions::default()
     };
-    let (env, ports, _, run) = job_behind(plan, terms).await;
+    let (env, ports, _, run) = job_behind(plan, options).await;
     let budgets = BudgetRegistry::default();
     let owners = budgets.owners(&env, &ports, &run).await.unwrap();
     let call = |id| CallReservation {
@@ -151,11 +151,11 @@ async fn a_job_is_not_paused_for_a_budget_that_was_raised() {
     let mut changed = 0;
     let mut reached = 0;
     for seed in 0..200 {
-        let terms = JobOptions {
+        let options = JobOptions {
             budget: Some(budget(100)),
             ..JobOptions::default()
         };
-        let (env, ports, job, run) = slow_job(seed, terms).await;
+        let (env, ports, job, run) = slow_job(seed, options).await;
         let worker = BudgetRegistry::default();
         let owners = worker.owners(&env, &ports, &run).await.unwrap();
         let call = |id, amount| CallReservation {

@@ -88,7 +88,7 @@ impl Flow for OneStage {
             },
             settings: job.settings.clone(),
             flow_revision: 1,
-            class: job.class,
+            priority: job.priority,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
@@ -140,13 +140,13 @@ impl Fleet {
             message_keys: coordinator,
             ..Ports::memory(&env)
         };
-        let presence = HeartbeatReporter::new(&env, "coordinator", "coordinator");
+        let heartbeat = HeartbeatReporter::new(&env, "coordinator", "coordinator");
         let running = Coordinator::<OneStage>::new(
             env.clone(),
             ports.clone(),
             10,
             Arc::new(|_| ()),
-            presence,
+            heartbeat,
         );
         env.spawn(running.run(CancellationToken::new()));
         let fleet = Self {
@@ -160,10 +160,10 @@ impl Fleet {
             job: JobId("job".into()),
             collection: "x".into(),
             settings: frozen.await.unwrap(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: 1,
             submitted_ms: 0,
-            terms: Default::default(),
+            options: Default::default(),
         };
         let entry = JobEntry {
             weight: 1,
@@ -182,7 +182,7 @@ impl Fleet {
             name: LANE,
             concurrency: 4,
             grace: Duration::from_secs(1),
-            presence: HeartbeatReporter::new(&self.env, "worker", "worker"),
+            heartbeat: HeartbeatReporter::new(&self.env, "worker", "worker"),
         };
         self.env.spawn(consumer.run(handler, stop));
     }

@@ -88,7 +88,7 @@ fn utf8(bytes: Vec<u8>) -> (String, Option<Defect>) {
                 .count();
             let text = String::from_utf8_lossy(bytes).into_owned();
             let detail = format!(
-                "{count} stretches that are no UTF-8 were replaced, the first at byte {first}"
+                "{count} stretches that are not UTF-8 were replaced, the first at byte {first}"
             );
             return (
                 text.trim_start_matches('\u{FEFF}').to_owned(),
@@ -118,7 +118,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (String, Option<Defect>) {
         .collect();
     (
         text,
-        (broken > 0).then(|| invalid(format!("{broken} units that are no UTF-16 were replaced"))),
+        (broken > 0).then(|| invalid(format!("{broken} units that are not UTF-16 were replaced"))),
     )
 }
 

@@ -110,7 +110,7 @@ fn unknown_extension(extension: &str) -> ExtractError {
         .take(12)
         .collect();
     let message = match printable.as_str() {
-        "" => "the file has no extension and is no PDF".into(),
+        "" => "the file has no extension and is not a PDF".into(),
         _ => format!("files of type .{printable} are not supported"),
     };
     ExtractError::new(

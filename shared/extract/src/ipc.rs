@@ -19,7 +19,7 @@ pub enum Task {
     /// Read its text.
     #[default]
     Text,
-    /// Read its text. That a PDF consists of pictures is no error: text recognition may read them.
+    /// Read its text. That a PDF consists of pictures is not an error: text recognition may read them.
     TextAndPictures,
     /// Draw one of its pages.
     Image(ImageRequest),
@@ -33,7 +33,7 @@ pub struct ExtractJob {
     /// File name; only the extension matters.
     pub name: String,
     pub bytes: Vec<u8>,
-    /// The bytes of a file beside the document that its caller reads with it, or why they cannot be read.
+    /// The bytes of a second file that the caller reads with the document, or why they cannot be read.
     pub companion: Option<Result<Vec<u8>, String>>,
     /// Password of an encrypted PDF.
     pub password: Option<String>,

@@ -28,8 +28,8 @@ impl PackageManager {
         if cfg!(target_os = "macos") {
             return Some(Self::Brew);
         }
-        let mut programs = PROGRAMS.into_iter();
-        programs
+        PROGRAMS
+            .into_iter()
             .find(|(program, _)| Path::new(program).exists())
             .map(|(_, manager)| manager)
     }

@@ -205,7 +205,7 @@ impl Extractor for Pool {
 #[derive(Clone, Copy)]
 struct TimeLimit {
     cpu: Duration,
-    // On a machine busy with other work the same CPU time takes longer than on a quiet one, which is no fault of the document.
+    // On a machine busy with other work the same CPU time takes longer than on a quiet one, which is not a fault of the document.
     wall_clock: Duration,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
-//! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables, and
+//! a version of their own, which stores these with the pages of a chunk, and so have those with the cells of tables, and
 //! those with pages that text recognition read, once or twice.
 
 mod grids;
@@ -26,7 +26,7 @@ const VERSION_WITH_BYTES: u8 = 4;
 const VERSION_WITH_GRIDS: u8 = 5;
 // With what text recognition says about pages.
 const VERSION_WITH_RECOGNITION: u8 = 6;
-// The same with the words of which two readers read different figures.
+// The same, with the words whose figures two readers read differently.
 const VERSION_WITH_DISPUTED: u8 = 7;
 // The skew and the confidences of a page.
 type UndisputedRecognition = (i16, Vec<u8>);
@@ -294,8 +294,11 @@ impl EncodedSource {
 
     /// The size of the text and its positions before compression.
     pub fn raw_bytes(&self) -> usize {
-        let chunks = self.header.chunks.iter();
-        chunks.map(|chunk| chunk.raw_bytes as usize).sum()
+        self.header
+            .chunks
+            .iter()
+            .map(|chunk| chunk.raw_bytes as usize)
+            .sum()
     }
 
     /// Decodes the pages of `span`, and only the chunks that contain them.
@@ -408,12 +411,13 @@ impl EncodedSource {
             VERSION_WITH_RECOGNITION => {
                 let (mut pages, read): (Vec<Page>, Vec<Option<UndisputedRecognition>>) =
                     self.chunk(index)?;
-                let undisputed = |(skew, confidences)| Recognition {
-                    skew,
-                    confidences,
-                    disputed: Vec::new(),
-                };
-                let read = read.into_iter().map(|read| read.map(undisputed));
+                let read = read.into_iter().map(|read| {
+                    read.map(|(skew, confidences)| Recognition {
+                        skew,
+                        confidences,
+                        disputed: Vec::new(),
+                    })
+                });
                 set_recognitions(&mut pages, read.collect())?;
                 pages
             }

@@ -231,12 +231,12 @@ fn auth_problem(error: AuthError) -> Problem {
         AuthError::Unknown => Problem::new(401, "key.unknown", "the API key is missing or unknown")
             .with_next("send `Authorization: Bearer KEY`"),
         AuthError::MissingScope => {
-            Problem::new(403, "key.scope", "this key lacks the scope `read`")
+            Problem::new(403, "key.scope_missing", "this key lacks the scope `read`")
                 .with_next("add the scope `read` in query.keys")
         }
         AuthError::RateLimited(seconds) => {
             let detail = "this key has reached its requests per minute";
-            Problem::new(429, "key.spent", detail)
+            Problem::new(429, "key.limit_reached", detail)
                 .with_next(format!("retry in {seconds} s"))
                 .with_retry_after(seconds)
         }
@@ -272,7 +272,7 @@ pub async fn enforce(
     if response.status().is_success() && !kind.is_none_or(|kind| accept.accepts(kind)) {
         response = Problem::new(
             406,
-            "answer.type",
+            "response.type_not_accepted",
             "the response type is not in the `Accept` header",
         )
         .into_response();

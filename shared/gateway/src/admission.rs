@@ -217,7 +217,7 @@ impl RequestPermit {
 impl AdmissionError {
     pub fn code(self) -> &'static str {
         match self {
-            AdmissionError::MissingScope => "key.scope",
+            AdmissionError::MissingScope => "key.scope_missing",
             AdmissionError::Busy => "server.busy",
         }
     }
@@ -256,7 +256,7 @@ pub(crate) fn check_may_write(rights: &Rights) -> Result<(), Problem> {
     if rights.write {
         return Ok(());
     }
-    let problem = Problem::new(403, "key.scope", "this key lacks the scope `write`");
+    let problem = Problem::new(403, "key.scope_missing", "this key lacks the scope `write`");
     Err(problem.with_next("add the scope `write` in query.keys"))
 }
 

@@ -56,13 +56,15 @@ impl HostGuard {
         });
         if host.is_some_and(|host| !self.is_allowed_host(host)) {
             let next = "use localhost, or add the name to query.hosts; \"*\" accepts every name";
-            return Err(Problem::new(403, "request.host", "unknown `Host` name").with_next(next));
+            return Err(
+                Problem::new(403, "request.host_unknown", "unknown `Host` name").with_next(next),
+            );
         }
         match header_text(request, header::ORIGIN) {
             Some(origin) if !self.is_allowed_origin(origin) && !is_own_origin(origin, host) => {
                 Err(Problem::new(
                     403,
-                    "request.origin",
+                    "request.origin_refused",
                     "web pages of this origin may not call the server",
                 )
                 .with_next("add the origin to query.origins"))

@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let lines = lines.iter();
         lines
+            .iter()
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect()
     }

@@ -187,7 +187,7 @@ impl Problem {
         &self.0.candidates
     }
 
-    /// Headers of the response besides its type.
+    /// Headers of the response other than its type.
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers
     }
@@ -209,12 +209,14 @@ impl Problem {
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
         let status = match error.code {
-            "locator.no_page" | "source.elsewhere" | "job.unknown" | "dead_letter.unknown" => 404,
+            "locator.no_page" | "source.not_available" | "job.unknown" | "dead_letter.unknown" => {
+                404
+            }
             "job.ended" => 409,
             "server.busy" | "image.busy" | "image.interrupted" | "extract.stalled"
             | "extract.killed" => 503,
             "cursor.invalid" => 400,
-            "model.away" | "model.throttled" => 503,
+            "model.unavailable" | "model.throttled" => 503,
             "model.no_images" | "model.configuration" | "model.context_exceeded" => 501,
             "model.refused" | "model.reply_unreadable" | "model.reply_cut_off" => 502,
             "store.unreadable" | "index.building" => 503,
@@ -242,7 +244,7 @@ impl From<ApiError> for Problem {
         problem.0.errors = errors;
         problem.0.next = match error.code {
             // How to write a query is the same everywhere.
-            "search.syntax" | "search.too_long" => error.next,
+            "search.syntax_invalid" | "search.too_long" => error.next,
             code => next_request(code, !error.candidates.is_empty()).map(str::to_owned),
         };
         problem.0.candidates = error.candidates;
@@ -265,12 +267,12 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         _ if has_candidates => "use one of the candidates",
         "locator.not_found" | "scope.not_found" => "GET /v1/documents lists the documents",
         "locator.folder" => "name one document; GET /v1/documents?scope=… lists those of a folder",
-        "scope.no_axis" | "scope.too_long" => "GET /v1/facets lists the values of a facet",
+        "scope.facet_unknown" | "scope.too_long" => "GET /v1/facets lists the values of a facet",
         "locator.invalid" | "locator.no_section" | "locator.no_item" | "locator.no_page"
         | "document.no_pages" => "GET /v1/documents/{doc}/tree shows the sections and their pages",
         "document.no_tree" => "GET /v1/documents/{doc} has the reason",
         "filter.invalid" => "a filter looks like: (form=10-K or form=10-Q) and fiscal_year>=2020",
-        "search.scope" => "name documents in `scopes`, and one Item in `item`",
+        "search.scope_invalid" => "name documents in `scopes`, and one Item in `item`",
         "search.no_words" => "ask with words; letters and digits are searched",
         "comparison.not_a_filing" | "comparison.no_previous" => {
             "name both documents: `left` and `right`"
@@ -287,7 +289,7 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         "image.not_a_pdf" | "image.not_drawable" => {
             "GET /v1/documents/{doc}/pages?range=5 reads the text of a page"
         }
-        "source.elsewhere" => "read the file at `uri` of the document",
+        "source.not_available" => "read the file at `uri` of the document",
         _ => return None,
     })
 }

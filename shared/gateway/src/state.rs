@@ -46,7 +46,7 @@ impl AppState {
     ) -> Result<Arc<Archive>, Problem> {
         let found = self.visible_collection(scope, collection)?;
         self.collections.get(found).ok_or_else(|| {
-            Problem::new(503, "catalogue.loading", "the catalog is still loading")
+            Problem::new(503, "catalog.loading", "the catalog is still loading")
                 .with_next("retry later")
         })
     }
@@ -60,7 +60,7 @@ impl AppState {
         let found = self.visible_collection(scope, collection)?;
         let operations = self.deps.operations.as_ref().ok_or_else(|| {
             let detail = "this server knows of no jobs: it reads published trees only";
-            Problem::new(501, "job.not_here", detail).with_next("stemma status")
+            Problem::new(501, "job.not_available", detail).with_next("stemma status")
         })?;
         Ok(operations.in_collection(found))
     }
@@ -89,7 +89,7 @@ impl AppState {
     pub fn uploads(&self) -> Result<&Arc<dyn UploadPort>, Problem> {
         self.deps.uploads.as_ref().ok_or_else(|| {
             let detail = "this server is read-only: it neither ingests nor removes documents";
-            Problem::new(403, "intake.not_here", detail)
+            Problem::new(403, "upload.not_available", detail)
                 .with_next("use a server that accepts uploads; this one only reads")
         })
     }
@@ -101,14 +101,14 @@ impl AppState {
             .map(|answering| answering.answerer(archive))
             .ok_or_else(|| {
                 let detail = "this server answers no questions: it was started without a model";
-                Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
+                Problem::new(501, "answer.not_available", detail).with_next("POST /v1/search")
             })
     }
 
     pub fn page_images(&self) -> Result<&Arc<PageImages>, Problem> {
         self.deps.page_images.as_ref().ok_or_else(|| {
             let detail = "this server draws no pages";
-            Problem::new(501, "image.not_here", detail)
+            Problem::new(501, "image.not_available", detail)
                 .with_next("GET /v1/documents/{doc}/pages?range=5 reads their text")
         })
     }

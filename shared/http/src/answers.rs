@@ -41,22 +41,22 @@ pub(crate) struct AnswerInProgress {
         (status = 202, body = AnswerInProgress, description = "in progress: read it at Location"),
     ))]
 pub(crate) async fn ask(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     ModelRequest(permit): ModelRequest,
     scope: CollectionScope,
     headers: HeaderMap,
     Json(request): Json<AnswerRequest>,
 ) -> HandlerResult {
     let place = permit.upgrade_for_model().await?;
-    let archive = site.archive(&scope, request.collection.as_deref())?;
-    let answerer = site.answerer(&archive)?;
+    let archive = state.archive(&scope, request.collection.as_deref())?;
+    let answerer = state.answerer(&archive)?;
     let question = archive.ask_request(&request)?;
     answerer.check(&question).map_err(answer_problem)?;
     let id = answerer.answer_id(&question).map_err(ApiError::from)?;
     if wants_events(&headers) {
         return Ok(sse_response(
             &id,
-            stream_answer(&site.env, place, answerer, question),
+            stream_answer(&state.env, place, answerer, question),
             &headers,
         ));
     }
@@ -64,7 +64,7 @@ pub(crate) async fn ask(
         let _place = place;
         answerer.answer(&question, &mut ()).await
     };
-    let mut answer = site.env.spawn(outliving(answering)); // detached: generation continues after a disconnect
+    let mut answer = state.env.spawn(outliving(answering)); // detached: generation continues after a disconnect
     match tokio::time::timeout(ANSWER_TIMEOUT, &mut answer).await {
         Ok(Ok(answered)) => json(answered.map_err(answer_problem)?).await,
         Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal).into()),
@@ -80,14 +80,14 @@ pub(crate) async fn ask(
     params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), CollectionQuery),
     responses((status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream"))), (status = 202, body = AnswerInProgress, description = "in progress"), (status = 204, description = "`Last-Event-ID` is the last event")))]
 pub(crate) async fn stored(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     scope: CollectionScope,
     Path(id): Path<String>,
     QueryParams(query): QueryParams<CollectionQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let archive = site.archive(&scope, query.collection.as_deref())?;
-    let answerer = site.answerer(&archive)?;
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let answerer = state.answerer(&archive)?;
     let making = answerer.is_in_flight(&id);
     let events = wants_events(&headers);
     match answerer.stored(&id).await.map_err(answer_problem)? {
@@ -95,7 +95,7 @@ pub(crate) async fn stored(
         Some(answer) => json(answer).await,
         None if making && events => Ok(sse_response(
             &id,
-            stream_in_progress(&site.env, answerer, id.clone()),
+            stream_in_progress(&state.env, answerer, id.clone()),
             &headers,
         )),
         None if making => Ok(running(&id)),

@@ -14,12 +14,12 @@ use stemma_gateway::rights::CollectionScope;
 #[utoipa::path(post, path = "/v1/comparisons", tag = "search", request_body = CompareRequest,
     responses((status = 200, body = Comparison)))]
 pub(crate) async fn compare(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     permit: RequestPermit,
     scope: CollectionScope,
     Json(request): Json<CompareRequest>,
 ) -> HandlerResult {
     permit.upgrade_to_long().await?; // reads the text of two documents
-    let archive = site.archive(&scope, request.collection.as_deref())?;
+    let archive = state.archive(&scope, request.collection.as_deref())?;
     json(archive.compare(&request).await?).await
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use stemma_archive::SearchResponse;
 use stemma_document::Digest;
 
-/// The tag of a search response. Its duration is no part of it.
+/// The tag of a search response. Its duration is not part of it.
 pub(crate) fn search_tag(response: &SearchResponse) -> String {
     let mut timeless = response.clone();
     timeless.searched.took_us = 0;

@@ -36,7 +36,7 @@ pub(crate) struct Api;
 
 // Statuses that every route can return.
 const PROBLEMS: [(&str, &str); 12] = [
-    ("400", "the request cannot be read, or a cursor is none"),
+    ("400", "the request cannot be read, or a cursor is invalid"),
     ("401", "a key is needed"),
     ("403", "the key does not reach that, or lacks a scope"),
     ("404", "there is no such thing"),

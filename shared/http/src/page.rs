@@ -1,4 +1,4 @@
-//! One page: its image, and where its words stand.
+//! One page: its image, and where its words are.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -49,7 +49,7 @@ pub(crate) struct ImageQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct WordsQuery {
     collection: Option<String>,
-    /// adds where this section stands on the page: 0007
+    /// adds where this section is on the page: 0007
     #[param(pattern = "^[0-9]{4,9}$")]
     section: Option<String>,
 }

@@ -77,7 +77,7 @@ impl SearchParams {
 #[utoipa::path(post, path = "/v1/search", tag = "search", request_body = SearchRequest,
     responses((status = 200, body = SearchResponse)))]
 pub(crate) async fn search(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     permit: RequestPermit,
     scope: CollectionScope,
     Json(mut request): Json<SearchRequest>,
@@ -87,7 +87,7 @@ pub(crate) async fn search(
         permit.upgrade_for_model().await?;
     }
     request.free_only = !permit.may_ask();
-    let archive = site.archive(&scope, request.collection.as_deref())?;
+    let archive = state.archive(&scope, request.collection.as_deref())?;
     json(archive.search(&request).await?).await
 }
 
@@ -100,13 +100,13 @@ pub(crate) async fn search(
     responses((status = 200, body = SearchResponse, headers(("ETag" = String))),
         (status = 304, description = "the results have not changed")))]
 pub(crate) async fn search_by_url(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     scope: CollectionScope,
     QueryParams(params): QueryParams<SearchParams>,
     headers: HeaderMap,
 ) -> HandlerResult {
     let request = params.into_request()?;
-    let archive = site.archive(&scope, request.collection.as_deref())?;
+    let archive = state.archive(&scope, request.collection.as_deref())?;
     let response = archive.search(&request).await?;
     let tag = etag::search_tag(&response);
     if etag::is_current(&headers, &tag) {
@@ -121,12 +121,12 @@ pub(crate) async fn search_by_url(
 #[utoipa::path(post, path = "/v1/browse", tag = "search", request_body = BrowseRequest,
     responses((status = 200, body = BrowseResponse)))]
 pub(crate) async fn browse(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     permit: RequestPermit,
     scope: CollectionScope,
     Json(mut request): Json<BrowseRequest>,
 ) -> HandlerResult {
     request.free_only = !permit.may_ask();
-    let archive = site.archive(&scope, request.collection.as_deref())?;
+    let archive = state.archive(&scope, request.collection.as_deref())?;
     json(archive.browse(&request).await?).await
 }

@@ -50,7 +50,7 @@ pub(crate) async fn source(
     let version = listed.version();
     let Some(original) = archive.original(&listed).await.map_err(ApiError::from)? else {
         let detail = "the store does not have the file: it was ingested in place";
-        return Err(Problem::new(404, "source.elsewhere", detail)
+        return Err(Problem::new(404, "source.not_available", detail)
             .with_next("read the file at `uri` of the document")
             .into());
     };
@@ -69,7 +69,7 @@ pub(crate) async fn source(
         RangeRequest::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         RangeRequest::Unsatisfiable => {
             let detail = format!("the file has {size_bytes} bytes");
-            return Err(Problem::new(416, "source.range", detail)
+            return Err(Problem::new(416, "source.range_invalid", detail)
                 .with_header(header::CONTENT_RANGE, format!("bytes */{size_bytes}"))
                 .into());
         }

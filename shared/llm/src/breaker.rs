@@ -7,7 +7,7 @@ const FAILURE_THRESHOLD: u32 = 5;
 // The open time doubles with each failed probe, up to the maximum.
 const MIN_OPEN_MS: Millis = 5_000;
 const MAX_OPEN_MS: Millis = 60_000;
-// An outage ends after this time without a failure. Calls may stop on their own, so silence is no proof of an outage.
+// An outage ends after this time without a failure. Calls may stop on their own, so silence is not proof of an outage.
 const OUTAGE_RESET_MS: Millis = 2 * MAX_OPEN_MS;
 
 /// Counts consecutive connection errors, timeouts and 5xx replies. Any other reply proves that the provider is up.

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(text.relaxed("response_format", true), None);
         let without_tools = strict.relaxed("tool_choice is not supported", false);
         assert_eq!(without_tools.unwrap().format, ResponseFormat::Text);
-        // A value that is too high is no unknown parameter.
+        // A value that is too high is not an unknown parameter.
         for too_high in [
             "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
             "max_tokens is too large: 16000. This model supports at most 4096 completion tokens",

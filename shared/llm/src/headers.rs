@@ -47,7 +47,7 @@ fn limit(headers: &HeaderMap, names: &[&str]) -> Option<u32> {
 fn number(headers: &HeaderMap, names: &[&str], what: &str) -> Option<u32> {
     let value = header_value(headers, names, what)?;
     let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
-    // `u32::MAX` stands for an unknown quota.
+    // `u32::MAX` means an unknown quota.
     Some(number.min(f64::from(u32::MAX - 1)) as u32)
 }
 

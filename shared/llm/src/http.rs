@@ -74,7 +74,7 @@ pub(crate) struct HttpReply {
 }
 
 impl HttpReply {
-    /// Why this is no reply of a model. Some gateways report failures with status 200.
+    /// Why this is not a reply of a model. Some gateways report failures with status 200.
     pub(crate) fn not_a_reply(&self, host: &str) -> LlmError {
         if self.bytes.trim_ascii_start().starts_with(b"<") {
             return LlmError::NoApi { host: host.into() };
@@ -218,7 +218,7 @@ impl HttpTransport {
         }
     }
 
-    /// A DELETE of a batch interface. What is gone already is no error.
+    /// A DELETE of a batch interface. What is gone already is not an error.
     pub(crate) async fn delete(&self, url: Url) -> Result<(), LlmError> {
         let sent = self.client.delete(url).timeout(FILE_TIMEOUT).send().await;
         let response = sent.map_err(|error| self.transport_error(&error))?;

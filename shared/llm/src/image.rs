@@ -18,10 +18,10 @@ pub struct PageImage {
     height: u32,
 }
 
-/// Why bytes are no image for a prompt.
+/// Why bytes are not an image for a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    #[error("the image of the page is no PNG")]
+    #[error("the image of the page is not a PNG")]
     NotPng,
     #[error(
         "the image of the page has {width} × {height} pixels, more than {} on a side",

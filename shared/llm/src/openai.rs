@@ -137,15 +137,14 @@ struct ChoiceMessage {
 
 impl ChoiceMessage {
     fn has_thought(&self, text: &str) -> bool {
-        let holds_thoughts = |value: &Value| match value {
-            Value::String(text) => !text.trim().is_empty(),
-            Value::Array(parts) => !parts.is_empty(),
-            Value::Object(parts) => !parts.is_empty(),
-            _ => false,
-        };
         [&self.reasoning, &self.reasoning_content]
             .into_iter()
-            .any(holds_thoughts)
+            .any(|value| match value {
+                Value::String(text) => !text.trim().is_empty(),
+                Value::Array(parts) => !parts.is_empty(),
+                Value::Object(parts) => !parts.is_empty(),
+                _ => false,
+            })
             || text.trim_start().starts_with("<think>")
     }
 }

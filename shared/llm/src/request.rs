@@ -12,7 +12,7 @@ use crate::batch::BatchProvider;
 use crate::image::PageImage;
 use crate::tokens;
 
-// Roles and separators of a chat cost tokens besides the texts.
+// Roles and separators of a chat cost tokens in addition to the texts.
 const ENVELOPE_TOKENS: u32 = 16;
 // A prompt counts as cut when the server read less than two thirds of its texts and so many tokens are missing: vocabularies
 // differ less.
@@ -270,7 +270,7 @@ pub enum LlmError {
     /// The provider rejects this request. The status is 200 if the reply itself is a refusal.
     #[error("the provider refused the request with status {status}{}", message_suffix(.message))]
     Refused { status: u16, message: String },
-    /// What answers is no model: the address is wrong, or a gateway is in between.
+    /// What answers is not a model: the address is wrong, or a gateway is in between.
     #[error("{host} answers with a web page, not with a chat completion")]
     NoApi { host: String },
     /// The prompt, or prompt and reply, exceed the context of the model or of its server.

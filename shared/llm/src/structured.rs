@@ -62,11 +62,11 @@ pub struct StructuredOutput<T> {
 pub async fn complete_structured<T: DeserializeOwned, U>(
     client: &ModelClient,
     request: &LlmRequest,
-    class: Priority,
+    priority: Priority,
     call_log: &dyn CallLog,
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<StructuredOutput<U>, Failure> {
-    complete_from(client, request, None, class, call_log, check).await
+    complete_from(client, request, None, priority, call_log, check).await
 }
 
 /// As [`complete_structured`], where the first reply may have come already, in a batch. It has its line in the call log.
@@ -77,7 +77,7 @@ pub async fn complete_from<T: DeserializeOwned, U>(
     client: &ModelClient,
     request: &LlmRequest,
     first: Option<LlmReply>,
-    class: Priority,
+    priority: Priority,
     call_log: &dyn CallLog,
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<StructuredOutput<U>, Failure> {
@@ -90,7 +90,7 @@ pub async fn complete_from<T: DeserializeOwned, U>(
         request,
         first,
         client,
-        class,
+        priority,
         call_log,
         deadline_ms: client.deadline_ms(),
         prompt_tokens: None,
@@ -224,7 +224,7 @@ struct StructuredCall<'a> {
     client: &'a ModelClient,
     // A reply that has come already.
     first: Option<LlmReply>,
-    class: Priority,
+    priority: Priority,
     call_log: &'a dyn CallLog,
     deadline_ms: u64,
     // Of the first prompt, as billed by the provider.
@@ -282,7 +282,7 @@ impl StructuredCall<'_> {
     async fn call(&self, request: &LlmRequest) -> Result<TimedReply, CallError> {
         let remaining =
             Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
-        let call = self.client.complete(request, self.class, self.call_log);
+        let call = self.client.complete(request, self.priority, self.call_log);
         match tokio::time::timeout(remaining, call).await {
             Ok(result) => result,
             Err(_) => Err(task_timeout(request.schema.name).into()),

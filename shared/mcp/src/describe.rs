@@ -90,7 +90,7 @@ impl ToolContext {
 
 fn still_running() -> ToolError {
     let message = "the page is still being described";
-    ToolError::new(ToolErrorKind::Unavailable, "vision.running", message)
+    ToolError::new(ToolErrorKind::Unavailable, "vision.in_progress", message)
         .with_option("Call describe() with the same arguments in a few seconds: it is paid once")
 }
 

@@ -164,7 +164,9 @@ impl From<ApiError> for ToolError {
                 let message = "the store cannot be read";
                 return Self::new(ToolErrorKind::Unavailable, code, message);
             }
-            "server.busy" | "vision.no_model" | "vision.limit" => ToolErrorKind::Unavailable,
+            "server.busy" | "vision.no_model" | "vision.limit_reached" => {
+                ToolErrorKind::Unavailable
+            }
             _ if code.starts_with("model.") => ToolErrorKind::Unavailable,
             "store.damaged" => ToolErrorKind::Internal,
             "document.no_text" => ToolErrorKind::NotFound,
@@ -175,8 +177,8 @@ impl From<ApiError> for ToolError {
         let option = match code {
             "search.no_words" => Some("grep_document() finds any characters in one document"),
             // How to write a query is the same everywhere.
-            "search.syntax" | "search.too_long" => next.as_deref(),
-            "search.scope" => {
+            "search.syntax_invalid" | "search.too_long" => next.as_deref(),
+            "search.scope_invalid" => {
                 Some("Search the document or an Item of it (…#item-7), or grep_document()")
             }
             _ => None,

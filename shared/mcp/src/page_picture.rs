@@ -23,7 +23,7 @@ pub(crate) async fn page_picture(
     let Some(images) = &context.page_images else {
         let message = "no pages are drawn here";
         return Err(
-            ToolError::new(ToolErrorKind::Unavailable, "image.not_here", message)
+            ToolError::new(ToolErrorKind::Unavailable, "image.not_available", message)
                 .with_option("get_page_content() without `image` has the text"),
         );
     };

@@ -69,7 +69,7 @@ impl ToolContext {
         let Some(answerers) = &self.answerers else {
             return Err(ToolError::new(
                 ToolErrorKind::Unavailable,
-                "answer.not_here",
+                "answer.not_available",
                 "no model is configured here: search() finds, get_page_content() reads",
             ));
         };
@@ -92,7 +92,7 @@ pub(crate) async fn load_archive(
     }
     Err(ToolError::new(
         ToolErrorKind::Unavailable,
-        "catalogue.loading",
+        "catalog.loading",
         "the catalog is still being loaded",
     ))
 }

@@ -11,7 +11,7 @@ const FEWEST_STEEP: f32 = 0.02;
 // Of the pixels one in so many is lighter, and one darker. A page with few words has not much more ink.
 const OUTSIDE_RANGE: usize = 1_000;
 
-/// Whether the edges of letters are blurred: hardly any pixel differs much from the one beside it.
+/// Whether the edges of letters are blurred: hardly any pixel differs much from the one next to it.
 pub(crate) fn is_blurred(image: &Gray) -> bool {
     let mut shades = [0; 256];
     let mut steps = [0; 256];

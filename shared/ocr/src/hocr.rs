@@ -27,14 +27,14 @@ pub(crate) struct ReadWord {
 const SAME_LINE: f32 = 0.3;
 
 impl ReadWord {
-    /// Whether both stand on one line.
+    /// Whether both are on one line.
     pub(crate) fn is_on_line_of(&self, other: &Self) -> bool {
         (self.baseline - other.baseline).abs() < SAME_LINE * self.line_height
     }
 
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let columns = self.x0 < other.x1 && other.x0 < self.x1;
-        let is_above = |one: &Self, other: &Self| one.top + one.height <= other.top;
+        let is_above = |upper: &Self, lower: &Self| upper.top + upper.height <= lower.top;
         columns && !is_above(self, other) && !is_above(other, self)
     }
 }

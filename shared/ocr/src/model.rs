@@ -31,7 +31,7 @@ pub fn model_file(path: PathBuf) -> io::Result<ModelFile> {
 /// # Errors
 ///
 /// `ocr.no_model` if the file cannot be read or has another digest, and without the feature `second-reader`;
-/// `ocr.model_invalid` if it is no model for the recognition of lines.
+/// `ocr.model_invalid` if it is not a model for the recognition of lines.
 pub(crate) fn reader(model: &ModelFile) -> Result<Arc<dyn LineReader>, ExtractError> {
     type Loaded = Option<(ModelFile, Arc<dyn LineReader>)>;
     static LOADED: Mutex<Loaded> = Mutex::new(None);

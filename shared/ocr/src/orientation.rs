@@ -43,22 +43,20 @@ pub(crate) fn suspected_turn(image: &Gray) -> Option<Turn> {
 pub(crate) fn sample(upright: &Gray) -> Option<Gray> {
     let parts = line_parts(&upright.shrunk(SHRINK));
     let height = (upright.height as f32 * SAMPLE_HEIGHT) as usize / SHRINK;
-    let inside = |top: usize| {
-        let rows = top..top + height;
-        let parts = parts.iter();
-        parts
-            .filter(|part| rows.start <= part.top && part.bottom <= rows.end)
-            .count()
-    };
     let tops = parts.iter().map(|part| part.top);
-    let top = tops.max_by_key(|top| inside(*top))?;
+    let top = tops.max_by_key(|top| {
+        parts
+            .iter()
+            .filter(|part| *top <= part.top && part.bottom <= top + height)
+            .count()
+    })?;
     // Not on the edges of the letters.
     let margin = PART_HEIGHT.start / 2;
     let rows = top.saturating_sub(margin) * SHRINK..(top + height + margin) * SHRINK;
     upright.rows_between(rows)
 }
 
-// What stands side by side on a line, between blank rows.
+// What is side by side on a line, between blank rows.
 struct LinePart {
     top: usize,
     bottom: usize,
@@ -88,8 +86,10 @@ fn line_parts_of_straight(image: &Gray) -> Vec<LinePart> {
     let mut parts = Vec::new();
     for left in lefts {
         let columns = left..left + PART_WIDTH;
-        let row_ink = |row: &&[bool]| row[columns.clone()].iter().filter(|ink| **ink).count();
-        let profile: Vec<usize> = ink.iter().map(row_ink).collect();
+        let profile: Vec<usize> = ink
+            .iter()
+            .map(|row| row[columns.clone()].iter().filter(|ink| **ink).count())
+            .collect();
         let found =
             rows::runs(&profile, 0).filter_map(|rows| line_part(&ink, &profile, &columns, rows));
         parts.extend(found);

@@ -72,7 +72,7 @@ impl LineReader for PpOcr {
             .map_err(|error| invalid(format!("it does not run: {error}")))?;
         let ([_, _, classes], scores) = output
             .into_shape_vec::<f32, 3>()
-            .map_err(|error| invalid(format!("its output is none of lines: {error}")))?;
+            .map_err(|error| invalid(format!("its output is not lines: {error}")))?;
         if classes != self.characters.len() {
             let listed = self.characters.len();
             let message = format!("it has {classes} classes, but lists {listed} characters");
@@ -90,7 +90,7 @@ impl PpOcr {
             let best = step
                 .iter()
                 .enumerate()
-                .max_by(|one, other| one.1.total_cmp(other.1));
+                .max_by(|left, right| left.1.total_cmp(right.1));
             let best = best.map_or(0, |(class, _)| class);
             if best != last {
                 text.push_str(&self.characters[best]);
@@ -104,7 +104,7 @@ impl PpOcr {
 fn invalid(why: impl std::fmt::Display) -> ExtractError {
     ExtractError::new(
         "ocr.model_invalid",
-        format!("the model of ocr.second_reader is none for the recognition of lines: {why}"),
+        format!("the model of ocr.second_reader does not recognize lines: {why}"),
         "take a recognition model of PP-OCR in the ONNX format that lists its characters in its metadata",
     )
 }

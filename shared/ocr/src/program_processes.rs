@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_and_start_are_read_beside_any_name() {
+    fn group_and_start_are_read_after_any_name() {
         let group = 12;
         let start = 4711;
         let stat = format!("17 (a) b) S 16 12 {}4711 0 0", "9 ".repeat(16));

@@ -79,7 +79,7 @@ pub(crate) fn read(
         return finished(first);
     };
     let upright = image.clone().turned(turn.inverse());
-    // If this fails, the page is a gap: what was read of it upside down is no text.
+    // If this fails, the page is a gap: what was read of it upside down is not text.
     let second = reading(&upright, turn)?;
     if second.readable() > first.readable() {
         finished(second)
@@ -103,7 +103,7 @@ struct Sheet<'i> {
     straight: Cow<'i, Gray>,
     // Degrees.
     skew: f32,
-    // How the page was turned, of which this is the upright image.
+    // The rotation of the page; this image is upright.
     turn: Turn,
     is_blurred: bool,
 }
@@ -174,7 +174,6 @@ impl<'i> Reading<'i> {
         request: &RecognizeRequest,
         budget: &CpuBudget,
     ) -> Result<(), ExtractError> {
-        let is_clear = |word: &&ReadWord| word.confidence >= READABLE && !word.is_sideways;
         let clear: Vec<&ReadWord> = self.words.iter().filter(is_clear).collect();
         if self.share(self.readable()) < MIN_CLEAR || budget.is_nearly_used_up() {
             return Ok(());
@@ -202,8 +201,11 @@ impl<'i> Reading<'i> {
     }
 
     fn read_well(&self, sideways: bool) -> usize {
-        let good = |word: &&ReadWord| word.confidence >= READABLE && word.is_sideways == sideways;
-        self.words.iter().filter(good).map(length).sum()
+        self.words
+            .iter()
+            .filter(|word| word.confidence >= READABLE && word.is_sideways == sideways)
+            .map(length)
+            .sum()
     }
 
     fn is_legible(&self) -> bool {
@@ -257,7 +259,11 @@ impl<'i> Reading<'i> {
     }
 }
 
-// The words of each printed page, of which two stand side by side where an image is as large as both and nothing is printed between.
+fn is_clear(word: &&ReadWord) -> bool {
+    word.confidence >= READABLE && !word.is_sideways
+}
+
+// The words of each printed page, two side by side where an image is as large as both and nothing is printed between.
 fn printed_pages(words: Vec<PlacedWord>, width: f32, height: f32) -> Vec<Vec<PlacedWord>> {
     let middle = width / 2.0;
     let is_page = middle >= SMALLEST_PAGE && middle < height;
@@ -270,13 +276,13 @@ fn printed_pages(words: Vec<PlacedWord>, width: f32, height: f32) -> Vec<Vec<Pla
     vec![left, right]
 }
 
-/// The median of what is measured of words, of which each character counts once.
+/// The median of a measure of words, weighted by their characters.
 pub(crate) fn median_of_characters<'w>(
     measured: impl Iterator<Item = (f32, &'w ReadWord)>,
 ) -> Option<f32> {
     let counted = measured.map(|(value, word)| (value, length(word)));
     let mut counted: Vec<(f32, usize)> = counted.collect();
-    counted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    counted.sort_by(|left, right| left.0.total_cmp(&right.0));
     let half = counted.iter().map(|(_, count)| count).sum::<usize>() / 2;
     let mut before = 0;
     let median = counted.iter().find(|(_, count)| {
@@ -303,7 +309,7 @@ mod tests {
     use crate::words::tests::word;
 
     #[test]
-    fn wide_sheets_show_two_pages_unless_words_stand_in_the_middle() {
+    fn wide_sheets_show_two_pages_unless_words_are_in_the_middle() {
         let placed = |x0: f32, x1: f32| PlacedWord {
             text: "word".into(),
             x0,

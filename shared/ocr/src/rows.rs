@@ -1,4 +1,4 @@
-//! Whether the lines of a page stand one below the other, as those of most filings, or side by side in columns of text.
+//! Whether the lines of a page are one below the other, as those of most filings, or side by side in columns of text.
 //!
 //! Between lines that run across a page, tables included, its rows of pixels are empty. Lines of neighboring columns of text are seldom at the
 //! same height, so they leave hardly any empty row, and neither do pictures.
@@ -15,7 +15,7 @@ const MAX_LINE_HEIGHT: usize = 40;
 // Of the ink in a full row. Borders and specks have less.
 const EMPTY: f32 = 0.03;
 const FULL_PERCENTILE: usize = 90;
-// Of the ink of a page. On 200-dpi copies of 32 pages of filings (half A) no ink stands in higher lines, on pages with columns more than 0.07.
+// Of the ink of a page. On 200-dpi copies of 32 pages of filings (half A) no ink is in higher lines, on pages with columns more than 0.07.
 const MAX_HIGH_INK: f32 = 0.03;
 
 /// Whether blank rows of pixels separate all lines of a straight page.

@@ -17,7 +17,7 @@ pub(crate) const MAX_LINE_WIDTH: usize = 1024;
 // Of the height of a line, above and below it.
 const MARGIN: f32 = 0.15;
 // Of the height of a line, before and after a word, but not beyond the middle of the gap to the next word: digits that the
-// first reader cut off stand there.
+// first reader cut off are there.
 const REACH: f32 = 0.4;
 // Of the height of a line, from its top to the baseline (Times and Helvetica: 0.77).
 const ASCENT: f32 = 0.77;
@@ -55,7 +55,7 @@ pub(crate) fn confirm_numbers(
     Ok(())
 }
 
-// `None` for what is no line of text across the image, or too wide.
+// `None` for what is not a line of text across the image, or too wide.
 fn line_image(words: &[ReadWord], at: usize, image: &Gray) -> Option<Gray> {
     let word = &words[at];
     let height = word.line_height;

@@ -97,7 +97,7 @@ fn best_of(score: impl Fn(f32) -> f64, around: f32, step: f32, count: i16) -> (f
     let angles = (-count..=count).map(|at| around + f32::from(at) * step);
     let scored = angles.map(|angle| (angle, score(angle)));
     scored
-        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .max_by(|left, right| left.1.total_cmp(&right.1))
         .unwrap_or((around, 0.0))
 }
 

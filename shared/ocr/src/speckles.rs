@@ -37,11 +37,12 @@ pub(crate) fn removed(image: &Gray) -> Gray {
 fn count(image: &Gray) -> usize {
     let rows: Vec<&[u8]> = image.rows().collect();
     let windows = rows.windows(5);
-    let in_rows = |rows: &[&[u8]]| {
-        let columns = 2..image.width.saturating_sub(2);
-        columns.filter(|x| is_speckle(rows, *x)).count()
-    };
-    windows.map(in_rows).sum()
+    windows
+        .map(|rows| {
+            let columns = 2..image.width.saturating_sub(2);
+            columns.filter(|x| is_speckle(rows, *x)).count()
+        })
+        .sum()
 }
 
 // Of the third of five rows.
@@ -50,7 +51,7 @@ fn is_speckle(rows: &[&[u8]], x: usize) -> bool {
         return false;
     };
     let center = middle[x];
-    // Most pixels are paper like that beside them.
+    // Most pixels are paper, as their neighbors are.
     if center.abs_diff(middle[x - 2]) <= CONTRAST {
         return false;
     }

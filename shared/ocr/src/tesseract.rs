@@ -347,8 +347,8 @@ const CPU_TIME_EXCEEDED: i32 = 24;
 // A shell that waited for a program which a signal ended exits with 128 and its number.
 #[cfg(unix)]
 fn signal(status: ExitStatus) -> Option<i32> {
-    let of_shell = || status.code()?.checked_sub(128).filter(|number| *number > 0);
-    std::os::unix::process::ExitStatusExt::signal(&status).or_else(of_shell)
+    std::os::unix::process::ExitStatusExt::signal(&status)
+        .or_else(|| status.code()?.checked_sub(128).filter(|number| *number > 0))
 }
 
 #[cfg(not(unix))]

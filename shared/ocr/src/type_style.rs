@@ -42,22 +42,29 @@ pub(crate) fn type_styles(image: &Gray, words: &[ReadWord]) -> Vec<TypeStyle> {
     let measured = strokes.iter().zip(words);
     let measured = measured.filter_map(|(stroke, word)| Some(((*stroke)?, word)));
     let usual = median_of_characters(measured).unwrap_or(0.0);
-    let is_bold = |stroke: Option<f32>| stroke.map(|stroke| stroke >= BOLD * usual);
-    let bold: Vec<Option<bool>> = strokes.into_iter().map(is_bold).collect();
-    let letters = |word: &ReadWord| word.text.chars().filter(|c| c.is_alphabetic()).count();
-    let is_italic = |(ink, word): (&Option<Ink>, &ReadWord)| {
-        let ink = ink.as_ref().filter(|_| letters(word) >= FEWEST_LETTERS)?;
-        Some(ink.column_contrast(SLANT) > ITALIC * ink.column_contrast(0.0))
-    };
-    let italic: Vec<Option<bool>> = inks.iter().zip(words).map(is_italic).collect();
-    let style = |at| TypeStyle {
-        bold: like_neighbors(&bold, words, at),
-        italic: like_neighbors(&italic, words, at),
-    };
-    (0..words.len()).map(style).collect()
+    let bold: Vec<Option<bool>> = strokes
+        .into_iter()
+        .map(|stroke| stroke.map(|stroke| stroke >= BOLD * usual))
+        .collect();
+    let italic: Vec<Option<bool>> = inks
+        .iter()
+        .zip(words)
+        .map(|(ink, word)| {
+            let ink = ink.as_ref().filter(|_| {
+                word.text.chars().filter(|c| c.is_alphabetic()).count() >= FEWEST_LETTERS
+            })?;
+            Some(ink.column_contrast(SLANT) > ITALIC * ink.column_contrast(0.0))
+        })
+        .collect();
+    (0..words.len())
+        .map(|at| TypeStyle {
+            bold: like_neighbors(&bold, words, at),
+            italic: like_neighbors(&italic, words, at),
+        })
+        .collect()
 }
 
-// One word that differs from both beside it was measured wrong, or was too short to be measured.
+// One word that differs from both its neighbors was measured wrong, or was too short to be measured.
 fn like_neighbors(measured: &[Option<bool>], words: &[ReadWord], at: usize) -> bool {
     let word = &words[at];
     let neighbor = |other: Option<usize>| {
@@ -90,27 +97,32 @@ impl Shades {
         Self { ink, paper }
     }
 
-    // `None` for what is no line across the image.
+    // `None` for what is not a line across the image.
     fn ink_of(&self, image: &Gray, word: &ReadWord) -> Option<Ink> {
         if word.is_sideways || word.line_height < 1.0 || self.ink == self.paper {
             return None;
         }
-        let span = |from: f32, to: f32, end: usize| {
-            let to = (to.max(0.0) as usize).min(end);
-            (from.max(0.0) as usize).min(to)..to
-        };
-        let columns = span(word.x0, word.x1, image.width);
-        let rows = span(word.top, word.top + word.height, image.height);
-        let share = |pixel: &u8| {
-            ((self.paper - f32::from(*pixel)) / (self.paper - self.ink)).clamp(0.0, 1.0)
-        };
+        let columns = clamped(word.x0, word.x1, image.width);
+        let rows = clamped(word.top, word.top + word.height, image.height);
         let rows = image.rows().take(rows.end).skip(rows.start);
-        let rows = rows.map(|row| row[columns.clone()].iter().map(share).collect());
+        let rows = rows.map(|row| {
+            row[columns.clone()]
+                .iter()
+                .map(|pixel| {
+                    ((self.paper - f32::from(*pixel)) / (self.paper - self.ink)).clamp(0.0, 1.0)
+                })
+                .collect()
+        });
         Some(Ink {
             rows: rows.collect(),
             width: columns.len(),
         })
     }
+}
+
+fn clamped(from: f32, to: f32, end: usize) -> std::ops::Range<usize> {
+    let to = (to.max(0.0) as usize).min(end);
+    (from.max(0.0) as usize).min(to)..to
 }
 
 // The pixels of a word, from 0 for paper to 1 for ink.
@@ -125,7 +137,7 @@ impl Ink {
         let mut strokes = Vec::new();
         for row in &self.rows {
             let mut start = 0;
-            for part in row.chunk_by(|one, other| (*one > 0.5) == (*other > 0.5)) {
+            for part in row.chunk_by(|left, right| (*left > 0.5) == (*right > 0.5)) {
                 let end = start + part.len();
                 if part[0] > 0.5 {
                     let edges = start.saturating_sub(1)..(end + 1).min(row.len());
@@ -206,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_like_those_beside_them_where_they_cannot_be_measured() {
+    fn words_are_like_their_neighbors_where_they_cannot_be_measured() {
         assert_eq!(
             bold(&[4, 4, 4, 4, 6, 0, 6]),
             [4, 4, 4, 4, 6, 6, 6].map(|width| width > 4)

@@ -40,18 +40,17 @@ impl UnreadRows {
         for word in words {
             ink.fill(spans(word, SHRINK), 0);
         }
-        let is_letter = |part: &Component| {
+        let letters = components(&ink).into_iter().filter(|part| {
             let [width, height] =
                 [&part.columns, &part.rows].map(|side| (side.len() * SHRINK) as f32);
             let pixels = (part.pixels * SHRINK * SHRINK) as f32;
             LETTER_HEIGHT.contains(&(height / usual))
                 && width <= usual * MAX_LETTER_WIDTH
                 && pixels >= MIN_FILL * width * height
-        };
-        let letters = components(&ink).into_iter().filter(is_letter);
+        });
         let rows = letters
             .map(|part| part.rows)
-            .reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
+            .reduce(|left, right| left.start.min(right.start)..left.end.max(right.end))?;
         let mut image = page.clone();
         let paper = page.quantile(0.5);
         for word in words {

@@ -69,12 +69,10 @@ fn cut_leader(word: &mut ReadWord) {
 
 // `31,2022` is a day and a year, whose narrow space was not seen: no number has four digits behind a comma, and one or two before it.
 fn split_date(word: ReadWord) -> Vec<ReadWord> {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let parts = word.text.split_once(',');
-    let is_date = |(day, rest): &(&str, &str)| {
-        matches!(day.len(), 1 | 2) && digits(day) == day.len() && digits(rest) == 4
-    };
-    let Some((day, year)) = parts.filter(is_date) else {
+    let Some((day, year)) = parts.filter(|(day, rest)| {
+        matches!(day.len(), 1 | 2) && leading_digits(day) == day.len() && leading_digits(rest) == 4
+    }) else {
         return vec![word];
     };
     // As if all characters had the same width.
@@ -91,6 +89,10 @@ fn split_date(word: ReadWord) -> Vec<ReadWord> {
         ..word
     };
     vec![day, year]
+}
+
+fn leading_digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
 /// In characters.

@@ -48,7 +48,8 @@ pub struct ProcessStatus {
 #[derive(Debug, Serialize)]
 pub struct LaneSummary {
     pub lane: &'static str,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     pub ready: u64,
     pub unacked: u64,
     pub delayed: u64,
@@ -114,12 +115,12 @@ fn lanes(
 ) -> Vec<LaneSummary> {
     let lanes = depths
         .iter()
-        .map(|((lane, class), depth): (&(Lane, Priority), &Depth)| {
+        .map(|((lane, priority), depth): (&(Lane, Priority), &Depth)| {
             let serving = beats.iter().filter_map(|beat| {
                 let here = beat
                     .lanes
                     .iter()
-                    .find(|here| here.lane == *lane && here.class == *class)?;
+                    .find(|here| here.lane == *lane && here.priority == *priority)?;
                 Some((beat, here))
             });
             let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
@@ -128,14 +129,14 @@ fn lanes(
             // What waits was requested after the oldest unfinished task, and published after what was taken.
             let unfinished = beats.iter().flat_map(|beat| &beat.unfinished);
             let unfinished = unfinished
-                .filter(|oldest| oldest.lane == *lane && oldest.class == *class)
+                .filter(|oldest| oldest.lane == *lane && oldest.priority == *priority)
                 .map(|oldest| oldest.since_ms)
                 .min();
             let taken = serving.clone().filter_map(|(_, here)| here.taken_ms).max();
             let oldest = unfinished.max(taken).filter(|_| depth.ready > 0);
             LaneSummary {
                 lane: lane.name(),
-                class: *class,
+                priority: *priority,
                 ready: depth.ready,
                 unacked: depth.unacked,
                 delayed: depth.delayed,
@@ -190,10 +191,10 @@ mod tests {
 
     // A coordinator with an unfinished task, or a worker that has taken one.
     fn beat(unfinished: Option<u64>, taken_ms: Option<u64>) -> Heartbeat {
-        let (lane, class) = LANE;
+        let (lane, priority) = LANE;
         let served = LaneStatus {
             lane,
-            class,
+            priority,
             slots: 2,
             busy: 1,
             taken_ms,
@@ -213,7 +214,7 @@ mod tests {
             unfinished: unfinished
                 .map(|since_ms| OldestTask {
                     lane,
-                    class,
+                    priority,
                     since_ms,
                 })
                 .into_iter()

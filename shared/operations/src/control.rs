@@ -18,7 +18,10 @@ pub enum ControlRequest {
         budget: Option<JobBudget>,
     },
     /// Whether documents that are not open yet are opened before those of bulk jobs.
-    Priority { class: Priority },
+    Priority {
+        #[serde(rename = "class")]
+        priority: Priority,
+    },
     /// End the job; what other jobs wait for goes on.
     Cancel,
 }
@@ -55,7 +58,9 @@ impl Operations {
                 }
                 jobs::resume(env, ports, job).await?;
             }
-            ControlRequest::Priority { class } => jobs::prioritize(env, ports, job, class).await?,
+            ControlRequest::Priority { priority } => {
+                jobs::prioritize(env, ports, job, priority).await?;
+            }
             ControlRequest::Cancel => jobs::cancel(env, ports, job, CancelReason::Person).await?,
         }
         Ok(jobs::load_control(self.blobs(), job).await?)

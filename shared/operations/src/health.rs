@@ -97,7 +97,7 @@ impl Operations {
     // The dead letters of a report. Those that were read less than a minute ago are not read again.
     async fn known_dead_letters(&self, all: bool) -> PortResult<Vec<DeadLetter>> {
         let known = &self.recent.letters;
-        let read = |key: String| async move {
+        let mut letters = dead_letter::list_with(self.blobs(), DEAD_LETTERS, |key| async move {
             if let Some(letter) = known.get(&key) {
                 return Ok(Some(letter));
             }
@@ -106,8 +106,8 @@ impl Operations {
                 known.insert(key, letter.clone());
             }
             Ok(letter)
-        };
-        let mut letters = dead_letter::list_with(self.blobs(), DEAD_LETTERS, read).await?;
+        })
+        .await?;
         letters.retain(|letter| all || self.owns(letter));
         Ok(letters)
     }

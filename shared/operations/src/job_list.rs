@@ -95,8 +95,12 @@ impl Operations {
                     list.counted += 1;
                     *list.states.entry(status.state).or_default() += 1;
                 }
-                let is_asked_for = |state: &String| *state == status.state;
-                if !is_full && request.state.as_ref().is_none_or(is_asked_for) {
+                if !is_full
+                    && request
+                        .state
+                        .as_ref()
+                        .is_none_or(|state| *state == status.state)
+                {
                     list.items.push(status);
                 }
             }

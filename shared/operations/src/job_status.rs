@@ -10,7 +10,7 @@ use stemma_engine::jobs::{
     SpendAmount, SpendMeasure,
 };
 use stemma_engine::ledger::StatusTopic;
-use stemma_llm::calls::{self, CallSum};
+use stemma_llm::calls;
 use stemma_store::{JobId, PortResult, Priority};
 
 use crate::Operations;
@@ -64,7 +64,8 @@ pub struct JobProblem {
 /// Priority and budget of a job, and what it has used of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Spending {
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// `null` for no limit.
     pub budget: Option<JobBudget>,
     /// Prompt and reply tokens.
@@ -105,8 +106,8 @@ impl JobStatus {
     fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
         Self {
             job: manifest.job.clone(),
-            name: manifest.terms.name.clone(),
-            label: manifest.terms.label.clone(),
+            name: manifest.options.name.clone(),
+            label: manifest.options.label.clone(),
             state,
             total: manifest.entries,
             counts,
@@ -124,7 +125,7 @@ impl JobStatus {
         }
     }
 
-    /// A job of which an object is damaged, or of a form that this program does not know.
+    /// A job with a damaged object, or in a format that this program does not know.
     pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
         Self {
             job: job.clone(),
@@ -283,17 +284,19 @@ impl Operations {
         let until_ms = status.ended_ms.unwrap_or_else(|| self.env.now_ms());
         let scope = format!("c/{}", self.collection());
         // Prices belong to the workers: sums of old records do not say what they cost.
-        let unpriced = |sum: &CallSum| SpendAmount {
-            nanodollars: None,
-            tokens: sum.prompt_tokens + sum.output_tokens,
-        };
         let times = (manifest.submitted_ms, until_ms);
         let measure = SpendMeasure::Tokens;
         let job = &manifest.job;
-        let used = calls::job_spend(self.blobs(), &scope, job, times, measure, unpriced).await?;
+        let used = calls::job_spend(self.blobs(), &scope, job, times, measure, |sum| {
+            SpendAmount {
+                nanodollars: None,
+                tokens: sum.prompt_tokens + sum.output_tokens,
+            }
+        })
+        .await?;
         Ok(Spending {
-            class: control.class.unwrap_or(manifest.class),
-            budget: control.budget.or(manifest.terms.budget),
+            priority: control.priority.unwrap_or(manifest.priority),
+            budget: control.budget.or(manifest.options.budget),
             tokens: used.tokens,
             nanodollars: used.nanodollars,
         })
@@ -360,10 +363,10 @@ mod tests {
             job: JobId("j-00000000000e1".into()),
             collection: "default".into(),
             settings: String::new(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: 1,
             submitted_ms: 1_000,
-            terms: JobOptions::default(),
+            options: JobOptions::default(),
         };
         let running = operations.current_status(&manifest).await;
         assert_eq!(running.unwrap_err().operation, "ledger.status_records");

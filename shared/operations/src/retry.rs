@@ -71,9 +71,11 @@ impl Operations {
         job: Option<&JobId>,
         filters: &[FailureFilter],
     ) -> Result<Vec<RetryCandidate>, OperationsError> {
-        let names_documents = |filter: &FailureFilter| matches!(filter, FailureFilter::Doc(_));
         if let Some(job) = job
-            && !filters.iter().any(names_documents) // only the catalog knows all their names
+            // Only the catalog knows all their names.
+            && !filters
+                .iter()
+                .any(|filter| matches!(filter, FailureFilter::Doc(_)))
             && let Some(reported) = self.reported_failures(job).await?
         {
             return self.still_failed(job, reported, filters).await;
@@ -165,10 +167,9 @@ impl Operations {
         let keys = list_after(self.blobs(), &format!("{scope}/"), Some(&after)).await?;
         let seq = blob_keys::parse_seq(&header.at.header);
         let newest = keys.iter().filter_map(|key| blob_keys::parse_seq(key));
-        let is_tree = |key: &String| key[after.len()..].starts_with('/');
         let has_tree = keys
             .iter()
-            .any(|key| is_tree(key) && blob_keys::parse_seq(key) >= seq);
+            .any(|key| key[after.len()..].starts_with('/') && blob_keys::parse_seq(key) >= seq);
         Ok(newest.max() == seq && !has_tree)
     }
 }
@@ -264,7 +265,7 @@ mod tests {
                 },
                 settings: "s".into(),
                 flow_revision: 1,
-                class: Priority::Bulk,
+                priority: Priority::Bulk,
                 opened_by: JobId(job.into()),
                 input: serde_json::to_value(version).unwrap(),
             };

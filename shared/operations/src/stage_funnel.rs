@@ -116,8 +116,9 @@ mod tests {
             vec![task("of a later version", None)],
         ]);
         assert_eq!(funnel.documents, 3);
-        let rows = funnel.stages.iter();
-        let rows: Vec<_> = rows
+        let rows: Vec<_> = funnel
+            .stages
+            .iter()
             .map(|load| {
                 (
                     load.stage.as_str(),

@@ -92,7 +92,7 @@ impl Operations {
         facts.job = Some(diagnosis::job_facts(&self.ports, manifest).await?);
         let mut worst = (None, diagnosis::diagnose(&facts));
         if worst.1.cause == Cause::Long {
-            // The oldest open document with the most serious cause stands for the job.
+            // The oldest open document with the most serious cause represents the job.
             let job = facts.jobs.iter().find(|job| job.job == manifest.job);
             let runs = job.map(|job| job.runs.clone()).unwrap_or_default();
             let looks = runs

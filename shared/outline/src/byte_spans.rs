@@ -1,4 +1,4 @@
-//! Where sections stand in the file, for sources whose lines know their bytes.
+//! Where sections are in the file, for sources whose lines know their bytes.
 
 use stemma_document::text::normalize_key;
 use stemma_document::{
@@ -44,8 +44,9 @@ fn bytes_between(pages: &[Page], from: Position, to: Option<Position>) -> Option
             .map_or(page.lines.len(), |to| to.line as usize);
         let lines = page.lines.iter().enumerate().take(end).skip(skipped);
         // A heading may be set like the running heads that repeat it.
-        let is_heading = |at: usize| index == from.page.index() && at == skipped;
-        let lines = lines.filter(|(at, line)| is_heading(*at) || !line.is_furniture());
+        let lines = lines.filter(|(at, line)| {
+            (index == from.page.index() && *at == skipped) || !line.is_furniture()
+        });
         for (_, line) in lines {
             let Some(bytes) = line.bytes else { continue };
             // A foot that does not recur counts as text elsewhere. Here it would move the end.
@@ -104,8 +105,8 @@ mod tests {
         }
         let places: Vec<(String, ByteSpan)> = {
             let tree = tree(&source);
-            let found = tree.items.iter();
-            found
+            tree.items
+                .iter()
                 .filter_map(|item| Some((item.number.clone(), item.bytes?)))
                 .collect()
         };

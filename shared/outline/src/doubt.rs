@@ -1,6 +1,6 @@
 //! Assesses how far a finished tree should be doubted: signs in the tree itself that sections are missing or nested wrongly.
 //!
-//! A confirmed title says only that it stands on its page. The signs here say what a reader of the tree would notice:
+//! A confirmed title proves only that it is on its page. The signs here say what a reader of the tree would notice:
 //! sections that hold far too much, numbers that do not go on, headings without text, lines that look like headings but
 //! are not sections. Each sign is the share that it concerns; a weight says how much of that share is wrong as a rule. Only the signs of
 //! the look rank the labeled trees as their truths do (`look`), so they add up, and of the others the strongest counts.
@@ -127,7 +127,7 @@ fn share_of(part: u32, whole: u32) -> f32 {
 fn windows(tree: &SectionTree, total: u32) -> DoubtReason {
     let windows = || sections(tree).filter(|section| section.kind == SectionKind::Window);
     let tokens = windows().map(|section| section.own_tokens).sum();
-    let detail = format!("{} windows stand in for sections", windows().count());
+    let detail = format!("{} windows replace sections", windows().count());
     sign(
         DoubtCode::Windows,
         share_of(tokens, total),
@@ -470,8 +470,9 @@ mod tests {
         let tree = fixture::tree(&source, headings);
         let doubt = assess(&tree, &source, 1.0);
         let look = [DoubtCode::PassedOver, DoubtCode::MixedLooks];
-        let signs = doubt.reasons.iter();
-        signs
+        doubt
+            .reasons
+            .iter()
             .filter(|reason| look.contains(&reason.code))
             .map(|reason| (reason.code, reason.share, reason.section))
             .collect()

@@ -19,7 +19,7 @@ use stemma_document::{Gap, PageNo, RecognizedPage, SectionTree, Source, SourceBo
 
 /// The finished tree of a draft: built, enriched, with its Items and the doubt about it.
 ///
-/// `gaps` are those known besides the gaps of the draft.
+/// `gaps` are added to the gaps of the draft.
 pub fn finish_tree(
     draft: &structure::Draft,
     source: &Source,

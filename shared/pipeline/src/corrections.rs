@@ -1,4 +1,4 @@
-//! Corrections by persons: they are stored beside the document, and submissions name them.
+//! Corrections by persons: they are stored with the document, and submissions name them.
 
 use stemma_document::{
     Collection, CorrectionRef, Digest, DocId, DocumentVersion, Gap, Method, SectionTree, blob_keys,

@@ -12,7 +12,7 @@ use stemma_outline::enrich::{is_same_company, stated_fiscal_period};
 // Kinds of documents that only the text tells, by the name of their form.
 const TOLD_BY_TEXT: [&str; 3] = ["earnings_release", "annual_report", "interim_report"];
 
-/// What an index says of a document in a mirrored folder, by the names of the header's facts (`period`, `former_names`),
+/// What an index says about a document in a mirrored folder, by the names of the header's facts (`period`, `former_names`),
 /// and `document_type`, `sequence`, `description`. A name that only the page for people has is `listed_company`: it is
 /// that of today.
 pub fn index_facts(
@@ -123,9 +123,12 @@ fn add_fiscal_period(facts: &mut FilingFacts, stated: &BTreeMap<String, String>)
         return;
     };
     let (year, period) = stated_fiscal_period(form, &end.value, year_end);
-    let derived = |value: String| Fact::from_source(value, FactSource::Derived);
     facts.fiscal_year = facts.fiscal_year.take().or(year.map(derived));
     facts.fiscal_period = facts.fiscal_period.take().or(period.map(derived));
+}
+
+fn derived(value: String) -> Fact {
+    Fact::from_source(value, FactSource::Derived)
 }
 
 #[cfg(test)]

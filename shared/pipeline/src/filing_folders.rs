@@ -30,7 +30,7 @@ pub fn may_change_document(key: &str) -> bool {
     is_label_linkbase(name) || is_document(key) && !is_skipped
 }
 
-/// What a filter can know of a file that stands alone: the header, if it is a full submission, and its path.
+/// What a filter can know about a single file: the header, if it is a full submission, and its path.
 pub fn summarize_file(path: &str, head: &[u8]) -> FilingSummary {
     let header = match is_submission(head) {
         true => FullSubmission::parse(head).header,
@@ -39,7 +39,7 @@ pub fn summarize_file(path: &str, head: &[u8]) -> FilingSummary {
     FilingSummary::new(&header, FilingFolder::from_path(path).as_ref())
 }
 
-/// The files of one mirrored folder in a bucket, with a full submission that stands beside it.
+/// The files of one mirrored folder in a bucket, with a full submission next to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketFolder {
     pub folder: FilingFolder,
@@ -101,27 +101,25 @@ impl BucketPlan {
         })
     }
 
-    /// Files that are documents in other states of the folder: full submissions beside all of their parts, or parts of a
+    /// Files that are documents in other states of the folder: full submissions next to all of their parts, or parts of a
     /// full submission.
     pub fn superseded(&self) -> impl Iterator<Item = &ObjectMeta> {
-        let is_planned = |name: &str| {
-            self.plan
-                .documents
-                .iter()
-                .any(|document| document.name == name)
-        };
         let others = self.files.iter().filter(move |(name, _)| {
             is_document(name)
                 && SkipReason::from_file_name(name).is_none()
                 && IndexKind::from_file_name(name).is_none()
-                && !is_planned(name)
+                && !self
+                    .plan
+                    .documents
+                    .iter()
+                    .any(|document| document.name == **name)
         });
         others.map(|(_, object)| object)
     }
 }
 
 impl BucketFolder {
-    /// The folder that `key` stands in or beside, as it is now; `None` if it is not that of a filing.
+    /// The folder that `key` is in or next to, as it is now; `None` if it is not the folder of a filing.
     ///
     /// # Errors
     /// `PortError` if the bucket cannot be listed.
@@ -131,7 +129,7 @@ impl BucketFolder {
         key: &str,
     ) -> PortResult<Option<Self>> {
         let (parent, _) = key.rsplit_once('/').unwrap_or_default();
-        let (folder, below, beside) = match FilingFolder::from_path(parent) {
+        let (folder, below, submissions_at) = match FilingFolder::from_path(parent) {
             Some(folder) => {
                 let above = parent.rsplit_once('/').map(|(above, _)| above);
                 (folder, vec![parent.to_owned()], above.map(str::to_owned))
@@ -158,8 +156,8 @@ impl BucketFolder {
                 }
             }
         }
-        if let Some(beside) = beside {
-            let stem = join(&beside, &format!("{}.", found.folder.accession));
+        if let Some(parent) = submissions_at {
+            let stem = join(&parent, &format!("{}.", found.folder.accession));
             for object in objects.list(bucket, &stem).await? {
                 let name = file_name(&object.key);
                 if found.folder.is_submission(name) {
@@ -268,8 +266,8 @@ impl FolderCollector {
                 complete.extend(self.take_submissions());
                 self.parent = parent.to_owned();
             }
-            let beside = self.submissions.entry(folder.accession).or_default();
-            beside.push(object);
+            let objects = self.submissions.entry(folder.accession).or_default();
+            objects.push(object);
         } else if is_document(&object.key) {
             complete.push(ListedFiles::Document(object));
         }
@@ -287,9 +285,9 @@ impl FolderCollector {
         let (path, mut folder) = self.current.take()?;
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         if above == self.parent
-            && let Some(beside) = self.submissions.remove(&folder.folder.accession)
+            && let Some(objects) = self.submissions.remove(&folder.folder.accession)
         {
-            for object in beside {
+            for object in objects {
                 let name = file_name(&object.key).to_owned();
                 folder.files.entry(name).or_insert(object);
             }

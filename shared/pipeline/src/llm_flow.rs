@@ -164,23 +164,23 @@ fn read_windows(
     Ok(windows.iter().copied().zip(replies).collect())
 }
 
-// Summaries need the summaries of their sub-sections, so they are asked in waves, leaves first.
+// Summaries need the summaries of their sub-sections, so they are asked in rounds, leaves first.
 fn ask_summaries(
     replay: &mut Replay<'_, FilingFlow>,
     draft: TaskKey,
     tree: &SummaryTree,
 ) -> Result<Arc<SummaryAnswers>, FlowStop> {
     let mut results: Arc<SummaryAnswers> = Arc::new(vec![None; tree.len()]);
-    for wave in 0..tree.waves() {
+    for round in 0..tree.rounds() {
         let below = Arc::clone(&results);
         results = replay.sub_flow(
             "summaries",
             |identity: &mut TaskKeyBuilder| {
-                identity.text(&draft.to_string()).number(wave as u64);
+                identity.text(&draft.to_string()).number(round as u64);
             },
             |replay| {
                 let (indices, stages): (Vec<usize>, Vec<Summarize>) = tree
-                    .wave_tasks(wave, &below)
+                    .round_tasks(round, &below)
                     .into_iter()
                     .map(|(index, task)| (index, Summarize(task)))
                     .unzip();

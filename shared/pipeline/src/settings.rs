@@ -77,25 +77,23 @@ fn model_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
     if digest.is_empty() || is_digest {
         return Ok(digest);
     }
-    let message = format!("{digest:?} is no SHA-256 digest of 64 hexadecimal digits");
+    let message = format!("{digest:?} is not a SHA-256 digest of 64 hexadecimal digits");
     Err(D::Error::custom(message))
 }
 
 // Tesseract takes them for parts of paths, and joined with `+`.
 fn language_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let is_name = |name: &String| {
-        let mut parts = name.split('/');
-        let is_part = |part: &str| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        };
-        parts.all(is_part)
-    };
-    if names.is_empty() || !names.iter().all(is_name) {
-        let message = format!("{names:?} are no names of languages, such as [\"eng\", \"deu\"]");
+    if names.is_empty() || !names.iter().all(|name| is_language_name(name)) {
+        let message = format!("{names:?} are not names of languages, such as [\"eng\", \"deu\"]");
         return Err(D::Error::custom(message));
     }
     Ok(names)
+}
+
+fn is_language_name(name: &str) -> bool {
+    name.split('/')
+        .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 impl Default for OcrSettings {

@@ -34,7 +34,7 @@ impl Work for FilingFlow {
 /// A running stage of this work.
 pub(crate) type FilingTask<'a> = TaskContext<'a, FilingFlow>;
 
-/// Dependencies of stages besides the ports. They are local to a worker and never part of a key.
+/// Dependencies of stages other than the ports. They are local to a worker and never part of a key.
 pub struct WorkerDeps {
     pub sources: Arc<dyn SourceStore>,
     /// Parses untrusted documents.

@@ -21,8 +21,11 @@ impl Bitmap {
     /// bytes; `only_gray` leaves the lightness of the others.
     pub(crate) fn from_rgba(width: u16, height: u16, rgba: &[u8], only_gray: bool) -> Self {
         let colors = rgba.chunks_exact(4);
-        let is_gray = |pixel: &[u8]| pixel[0] == pixel[1] && pixel[1] == pixel[2];
-        let pixels = if only_gray || colors.clone().all(is_gray) {
+        let pixels = if only_gray
+            || colors
+                .clone()
+                .all(|pixel| pixel[0] == pixel[1] && pixel[1] == pixel[2])
+        {
             Pixels::Gray(colors.map(lightness).collect())
         } else {
             let mut rgb = Vec::with_capacity(rgba.len() / 4 * 3);

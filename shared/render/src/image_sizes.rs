@@ -52,7 +52,7 @@ fn pixels(image: &Dict<'_>) -> u64 {
     side("Width", "W") * side("Height", "H")
 }
 
-// Gray and RGB are drawn as they are decoded. What has other colors is turned into RGB, beside up to four bytes of its own.
+// Gray and RGB are drawn as they are decoded. What has other colors is turned into RGB, in addition to up to four bytes of its own.
 fn bytes_per_pixel(image: &Dict<'_>) -> u64 {
     let is_mask = image
         .get::<bool>("ImageMask")
@@ -66,8 +66,9 @@ fn bytes_per_pixel(image: &Dict<'_>) -> u64 {
         _ if is_mask == Some(true) => Some(1),
         _ => None,
     };
-    let is_kept = |count: &u64| matches!(count, 1 | 3);
-    components.filter(is_kept).unwrap_or(7)
+    components
+        .filter(|count| matches!(count, 1 | 3))
+        .unwrap_or(7)
 }
 
 fn named_components(name: &Name<'_>) -> Option<u64> {

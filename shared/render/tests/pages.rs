@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "tests and what they stand on"
+    reason = "tests and their fixtures"
 )]
 
 use stemma_document::PageNo;

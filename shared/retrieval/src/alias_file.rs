@@ -1,4 +1,4 @@
-//! `aliases.toml`: names that the owner of an archive gives to issuers, beside those that the documents state.
+//! `aliases.toml`: names that the owner of an archive gives to issuers, in addition to those that the documents state.
 //!
 //! ```toml
 //! # The name of an issuer, as its documents state it, and what else it is called.
@@ -76,7 +76,7 @@ impl AliasFile {
                 let words = name_words(alias.get_ref());
                 if words.concat().chars().count() < 2 || words.len() > MAX_WORDS {
                     let message = format!(
-                        "`{}` is no alias: it has 2 letters to {MAX_WORDS} words",
+                        "`{}` is not an alias: it has 2 letters to {MAX_WORDS} words",
                         alias.get_ref()
                     );
                     return Err(at(alias.span().start, &message));
@@ -129,7 +129,7 @@ mod tests {
             ),
             (
                 "Acme = [\n \"AW\",\n \"?\"]\n",
-                "aliases.toml:3: `?` is no alias",
+                "aliases.toml:3: `?` is not an alias",
             ),
             ("Acme = \n", "aliases.toml:1: "),
         ] {

@@ -172,7 +172,7 @@ fn initials(normalized: &str) -> Vec<String> {
     ];
     all.sort();
     all.dedup();
-    // `&` of the name itself, as in `at&t`, is no connector; such a name has one word.
+    // `&` of the name itself, as in `at&t`, is not a connector; such a name has one word.
     all.retain(|initials| initials.chars().count() >= 2);
     all
 }
@@ -183,15 +183,12 @@ fn capitals(name: &str) -> Vec<String> {
     let normalized = Property::Company.canonical(name);
     let count = normalized.split(' ').count();
     let words: Vec<&str> = name.split_whitespace().take(count).collect();
-    let is_mixed = |word: &&str| {
-        word.chars().any(char::is_lowercase) && word.chars().skip(1).any(char::is_uppercase)
-    };
-    if !words.iter().any(is_mixed) {
+    if !words.iter().any(is_mixed_case) {
         return Vec::new();
     }
     let leading = words[0].chars().take_while(|c| c.is_uppercase());
     let leading: String = Some(words[0])
-        .filter(is_mixed)
+        .filter(is_mixed_case)
         .map_or(String::new(), |_| leading.collect());
     let all: String = words
         .iter()
@@ -201,6 +198,10 @@ fn capitals(name: &str) -> Vec<String> {
     found.retain(|capitals| capitals.chars().count() >= 2);
     found.dedup();
     found
+}
+
+fn is_mixed_case(word: &&str) -> bool {
+    word.chars().any(char::is_lowercase) && word.chars().skip(1).any(char::is_uppercase)
 }
 
 // `amex`, `fedex`: the starts of two words.

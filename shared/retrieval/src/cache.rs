@@ -11,7 +11,7 @@ use moka::policy::EvictionPolicy;
 use moka::sync;
 use stemma_store::env::Millis;
 
-// Counted for each entry beside its value.
+// Counted for each entry in addition to its value.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// A cache of values that are cheap to clone.

@@ -1,4 +1,4 @@
-//! Removes from a question what is no part of its subject: roles, sources, and the form of the answer.
+//! Removes from a question what is not part of its subject: roles, sources, and the form of the answer.
 
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::{
@@ -6,10 +6,10 @@ use stemma_reading::vocabulary::{
     INSTRUCTIONS, QUESTION_STARTS, SOURCE_CLAUSES,
 };
 
-// Where an instruction may begin: also after the full stop of `Inc.`, since what is no instruction is joined again.
+// Where an instruction may begin: also after the full stop of `Inc.`, since what is not an instruction is joined again.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
-    let next = move || {
+    std::iter::from_fn(move || {
         let mut marks = rest.match_indices(['?', '!', '\n', '.', ':']);
         let end = marks.find_map(|(at, mark)| {
             let after = &rest[at + mark.len()..];
@@ -24,10 +24,9 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
         let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after;
         (!part.is_empty()).then_some(part)
-    };
-    std::iter::from_fn(next)
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
+    })
+    .map(str::trim)
+    .filter(|part| !part.is_empty())
 }
 
 /// Removes instructions, unless fewer than two content words would remain.

@@ -14,7 +14,7 @@ use stemma_reading::tokenizer::content_words;
 
 const TEXT: &str = include_str!("lexicon.toml");
 
-/// What an entry of the lexicon stands for.
+/// What an entry of the lexicon means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A line of a statement: its phrases label rows.
@@ -33,7 +33,7 @@ pub struct LexiconEntry {
     pub kind: EntryKind,
     /// As index terms: normalized words joined by spaces.
     pub phrases: Vec<String>,
-    /// The statement where the line stands.
+    /// The statement that has the line.
     pub statement: Option<StatementKind>,
 }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_stands_for_the_lines_it_is_made_of() {
+    fn a_measure_means_the_lines_it_is_made_of() {
         for (question, lines) in [
             (
                 "What is Acme's debt service coverage?",

@@ -76,12 +76,14 @@ impl QueryTerms {
 
     /// The words and phrases of the query that `text` has.
     pub fn matches(&self, text: &str) -> TermMatches<'_> {
-        let is_figure = |word: &str| is_number(word) && year(word).is_none();
         let mut found = TermMatches {
-            has_figure: self.wants_number && text.split_whitespace().any(is_figure),
+            has_figure: self.wants_number
+                && text
+                    .split_whitespace()
+                    .any(|word| is_number(word) && year(word).is_none()),
             ..TermMatches::default()
         };
-        // Words of phrases. Other words stand between them as one empty word; stop words do not.
+        // Words of phrases. Other words between them are one empty word; stop words do not.
         let mut sequence: Vec<&str> = Vec::new();
         for_each_word(text, |word, _| {
             let known = self.known.get_key_value(word);

@@ -68,10 +68,10 @@ impl QueryWords {
 
     /// Whether a word within a sentence starts with a capital letter.
     pub fn has_capitals(&self) -> bool {
-        let is_capital = |word: &QueryWord| {
-            word.capital && !word.first && word.word.starts_with(char::is_alphabetic)
-        };
-        self.has_case() && self.words.iter().any(is_capital)
+        self.has_case()
+            && self.words.iter().any(|word| {
+                word.capital && !word.first && word.word.starts_with(char::is_alphabetic)
+            })
     }
 
     /// The written words of some of `words`, without punctuation around them and without the possessive.

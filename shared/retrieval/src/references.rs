@@ -141,13 +141,12 @@ fn part_name(word: &str) -> Option<&'static str> {
 
 // Whether the rest of a question is about the document as a whole, and what its front says: `is the defendant of this case`.
 fn names_front_matter(after: &[String]) -> bool {
-    let is_document = |two: &[String]| {
-        matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(two[1].as_str())
-    };
     after
         .iter()
         .any(|word| FRONT_MATTER.contains(word.as_str()))
-        && after.windows(2).any(is_document)
+        && after.windows(2).any(|two| {
+            matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(two[1].as_str())
+        })
 }
 
 // `3`, `4.2`, `B`, `A.1`, `IV`; a letter is a capital, since `a` is a word.
@@ -156,11 +155,12 @@ fn part_number(word: &str) -> Option<String> {
     let first = parts.next()?;
     let is_roman = !first.is_empty() && first.bytes().all(|byte| b"IVX".contains(&byte));
     let is_letter = first.len() == 1 && first.bytes().all(|byte| byte.is_ascii_uppercase());
-    let is_digits = |part: &str| {
-        (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let first_is_number = is_digits(first) || is_letter || is_roman;
-    (first_is_number && parts.all(is_digits)).then(|| word.to_lowercase())
+    let first_is_number = is_short_number(first) || is_letter || is_roman;
+    (first_is_number && parts.all(is_short_number)).then(|| word.to_lowercase())
+}
+
+fn is_short_number(part: &str) -> bool {
+    (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn page_number(word: &str) -> Option<u32> {
@@ -169,11 +169,14 @@ fn page_number(word: &str) -> Option<u32> {
 
 // `first`, `2nd`.
 fn ordinal(word: &str) -> Option<u32> {
-    let digits = || {
-        let endings = ["st", "nd", "rd", "th"];
-        endings.iter().find_map(|ending| word.strip_suffix(ending))
-    };
-    ORDINALS.get(word).or_else(digits)?.parse().ok()
+    ORDINALS
+        .get(word)
+        .or_else(|| {
+            let endings = ["st", "nd", "rd", "th"];
+            endings.iter().find_map(|ending| word.strip_suffix(ending))
+        })?
+        .parse()
+        .ok()
 }
 
 fn is_joiner(word: &str) -> bool {

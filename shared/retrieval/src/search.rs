@@ -284,7 +284,7 @@ pub struct AppliedFilter {
     /// Documents that satisfy it, of those in scope; omitted if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub documents: Option<usize>,
-    /// Whether the words of the query are no name as written, and this is the nearest one.
+    /// Whether the words of the query are not a name as written, and this is the nearest one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub did_you_mean: bool,
     /// First eight bytes of the ids of the documents that the words name, if these state no company.
@@ -426,7 +426,7 @@ pub struct PageRect {
 /// An excerpt of a section around the matched terms.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Snippet {
-    /// A sentence, or a row of a table after its column heads, and what else fits the query beside it: about 240 characters,
+    /// A sentence, or a row of a table after its column heads, and the text next to it that also fits the query: about 240 characters,
     /// with white space collapsed.
     pub text: String,
     /// Byte ranges of matched terms in `text`.

@@ -36,7 +36,7 @@ struct SnippetUnit<'t, 'q> {
 }
 
 /// The best matching sentence or row of a text, and the index (0-based) of its line. A row follows its column heads; what
-/// stands beside it and has further words of the query is added while there is room.
+/// is next to it and has further words of the query is added while there is room.
 pub fn best_snippet(text: &str, terms: &QueryTerms) -> (Snippet, usize) {
     let lines: Vec<&str> = text.lines().collect();
     let kinds = line_kinds(&lines);

@@ -11,7 +11,7 @@ use stemma_reading::vocabulary::GENERIC_NAMES;
 // Short forms are defined where an issuer is first named: on the cover and in the first pages of the business section.
 const FRONT_PAGES: usize = 12;
 const FRONT_LINES: usize = 600;
-// Longer names are no short forms.
+// Longer names are not short forms.
 const MAX_WORDS: usize = 4;
 const MAX_NAME_BYTES: usize = 60;
 // A definition in parentheses follows the name within as many bytes, and is not longer than so many.
@@ -45,8 +45,9 @@ pub fn read(issuer: &str, body: &SourceBody) -> StatedNames {
     add_former_names(&front, first, &mut names.former);
     match body {
         SourceBody::Lines(text) => {
-            let lines = text.lines.iter();
-            lines.for_each(|line| add_symbol(line, &mut names.symbols));
+            text.lines
+                .iter()
+                .for_each(|line| add_symbol(line, &mut names.symbols));
         }
         SourceBody::Pages(pages) => {
             let lines = pages.iter().flat_map(|page| &page.lines);

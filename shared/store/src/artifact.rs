@@ -6,7 +6,7 @@
 //! ```
 //! A single object makes the write atomic on every store. Objects are not synced one by one, so the digests detect what
 //! a power loss has torn: a torn artifact counts as missing, and its task runs again. Nothing is deleted, because a role
-//! may not be allowed to: the next copy is written beside it as `{key}.1`, and where only a blob is torn, behind an intact
+//! may not be allowed to: the next copy is written next to it as `{key}.1`, and where only a blob is torn, behind an intact
 //! header, an empty object `{key}.torn` tells those who read no blobs. An object of an unknown format is not torn: a newer
 //! program wrote it.
 
@@ -242,8 +242,7 @@ pub async fn blob(
             HeaderRead::Missing => return Ok(None),
             HeaderRead::Torn => continue,
         };
-        let mut entries = head.blobs.into_iter();
-        let entry = entries.find(|entry: &BlobEntry| {
+        let entry = head.blobs.into_iter().find(|entry: &BlobEntry| {
             let found = entry.name == blob;
             at += if found { 0 } else { entry.bytes };
             found
@@ -294,7 +293,7 @@ fn copy_keys(scope: &str, key: &TaskKey) -> impl Iterator<Item = String> {
     })
 }
 
-// Stands beside a copy of which a blob is torn, although its header is whole.
+// An object next to a copy with a torn blob, although the header of the copy is whole.
 fn torn_mark(name: &str) -> String {
     format!("{name}.torn")
 }

@@ -125,9 +125,11 @@ impl JobId {
 
     /// Whether it can be a part of a key.
     pub fn is_well_formed(&self) -> bool {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
         (1..=200).contains(&self.0.len())
-            && self.0.bytes().all(is_plain)
+            && self
+                .0
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
             && !matches!(self.0.as_str(), "." | "..")
     }
 
@@ -165,14 +167,15 @@ pub struct RunHeader {
     pub settings: String,
     /// Revision of the flow that opened the run; coordinators leave runs of a newer revision alone.
     pub flow_revision: u32,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// The job that claimed the run first; later jobs may wait for it too.
     pub opened_by: JobId,
     /// Input of the flow; opaque to the engine.
     pub input: serde_json::Value,
 }
 
-/// Priority class. Bulk work never starves interactive work (I-11).
+/// Priority. Bulk work never starves interactive work (I-11).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

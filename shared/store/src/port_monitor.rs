@@ -13,7 +13,7 @@ use crate::env::{Env, Millis};
 use crate::port_error::{PortError, PortErrorKind, PortResult};
 use crate::port_layer::{Layered, PortLayer};
 
-// A single failed call that succeeds when repeated is no trouble.
+// A single failed call that succeeds when repeated is not an outage.
 const MIN_STREAK_MS: Millis = 3_000;
 // A failure counts this long. Tasks that met one are delivered again after 5 s.
 const FAILURE_COUNTS_MS: Millis = 15_000;

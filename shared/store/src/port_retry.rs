@@ -53,14 +53,19 @@ where
 {
     let policy = backoff(env).without_max_times();
     let mut failures = 0;
-    let on_error = |error: &PortError| {
-        if failures % LOG_EVERY == 0 {
-            tracing::warn!(%error, "a port takes no results; trying again until it does");
-        }
-        failures += 1;
-        count_error(error);
-    };
-    retry(operation, policy, |error| !error.is_permanent(), on_error).await
+    retry(
+        operation,
+        policy,
+        |error| !error.is_permanent(),
+        |error| {
+            if failures % LOG_EVERY == 0 {
+                tracing::warn!(%error, "a port takes no results; trying again until it does");
+            }
+            failures += 1;
+            count_error(error);
+        },
+    )
+    .await
 }
 
 async fn retry<T, F, Called>(

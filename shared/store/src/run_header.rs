@@ -36,7 +36,7 @@ impl fmt::Display for HeaderError {
 }
 
 impl RunHeader {
-    /// Loads the header that `at` refers to. What it says of itself must be the same: its scope decides what is read and
+    /// Loads the header that `at` refers to. What it says about itself must be the same: its scope decides what is read and
     /// written for the run.
     ///
     /// # Errors

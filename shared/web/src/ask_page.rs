@@ -122,11 +122,10 @@ pub(crate) async fn ask(
     let place = permit.upgrade_for_model().await?;
     let archive = context.archive(&state)?;
     let answerer = state.answerer(&archive)?;
-    let text = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let question = archive.ask_request(&AnswerRequest {
         question: fields.question,
-        scopes: text(fields.scope).into_iter().collect(),
-        filter: text(fields.filter).map(Value::String),
+        scopes: non_empty(&fields.scope).into_iter().collect(),
+        filter: non_empty(&fields.filter).map(Value::String),
         see: fields.see.is_some(),
         ..AnswerRequest::default()
     })?;
@@ -144,6 +143,10 @@ pub(crate) async fn ask(
         )),
         Err(_) => Ok(see_other(&context.url(&format!("/answers/{id}"), &[]))),
     }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// `GET /answers/{id}`: a stored answer, or its progress.

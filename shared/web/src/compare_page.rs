@@ -111,8 +111,9 @@ fn request(context: &PageContext, right: &str) -> CompareRequest {
 fn compare_url(context: &PageContext, changes: &[(&'static str, &str)]) -> String {
     let base = ["left", "right", "item", "outcome"]
         .map(|name| (name, context.param(name).unwrap_or_default()));
-    let base = base.into_iter();
-    let base = base.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+    let base = base
+        .into_iter()
+        .filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
     let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
     context.url("/compare", &pairs)
 }

@@ -19,7 +19,7 @@ use stemma_operations::Operations;
 use crate::security::FormToken;
 use crate::text::shell_word;
 
-// Characters that stand for themselves in a segment of a path and in a query.
+// Characters that are not escaped in a segment of a path and in a query.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

@@ -1,4 +1,4 @@
-//! A document: its sections beside its pages, Items, tables, facts, and what is known of it.
+//! A document: its sections next to its pages, Items, tables, facts, and what is known of it.
 
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ async fn unfinished(archive: &Archive, view: &DocumentView) -> Result<Part, Prob
     })
 }
 
-// What of a document is shown beside its tree.
+// What is shown of a document next to its tree.
 struct Place {
     section: Option<SectionId>,
     text: Option<TextResponse>,

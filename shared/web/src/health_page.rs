@@ -258,7 +258,7 @@ impl HealthView<'_> {
 }
 
 fn lane_row(lane: &LaneSummary) -> Markup {
-    let is_interactive = lane.class == Priority::Interactive;
+    let is_interactive = lane.priority == Priority::Interactive;
     let is_stuck = lane.workers == 0 && lane.ready > 0;
     html! {
         tr {

@@ -122,7 +122,7 @@ impl JobView<'_> {
 
     fn facts(&self) -> Markup {
         let status = self.status;
-        let class = match self.spending.class {
+        let priority = match self.spending.priority {
             Priority::Interactive => "interactive",
             Priority::Bulk => "bulk",
         };
@@ -134,7 +134,7 @@ impl JobView<'_> {
                 @if let Some(seconds) = status.eta_seconds { span { "about " (duration(seconds)) " left" } }
                 @if let Some(ended_ms) = status.ended_ms { span { "took " (taken(ended_ms.saturating_sub(status.submitted_ms))) } }
                 span { "submitted " (ago(self.now_ms.saturating_sub(status.submitted_ms))) }
-                span { "priority " (class) }
+                span { "priority " (priority) }
                 span { (self.cost()) }
             }
         }
@@ -237,7 +237,7 @@ impl JobView<'_> {
                 }
             }
         };
-        let is_bulk = self.spending.class == Priority::Bulk;
+        let is_bulk = self.spending.priority == Priority::Bulk;
         let is_over_budget = self
             .status
             .paused
@@ -255,7 +255,7 @@ impl JobView<'_> {
                     }))
                 }
                 (form("priority", &html! {
-                    input type="hidden" name="class" value=(if is_bulk { "interactive" } else { "bulk" });
+                    input type="hidden" name="priority" value=(if is_bulk { "interactive" } else { "bulk" });
                     button.quiet type="submit" { @if is_bulk { "Open its documents first" } @else { "Back to bulk priority" } }
                 }))
                 details {
@@ -420,24 +420,24 @@ pub(crate) struct ControlFields {
     #[serde(default)]
     dollars: String,
     #[serde(default)]
-    class: String,
+    priority: String,
     #[serde(default)]
     collection: String,
 }
 
 impl ControlFields {
     fn request(&self) -> Result<ControlRequest, Problem> {
-        Ok(match (self.action.as_str(), self.class.as_str()) {
+        Ok(match (self.action.as_str(), self.priority.as_str()) {
             ("pause", _) => ControlRequest::Pause,
             ("cancel", _) => ControlRequest::Cancel,
             ("resume", _) => ControlRequest::Resume {
                 budget: self.budget()?,
             },
             ("priority", "interactive") => ControlRequest::Priority {
-                class: Priority::Interactive,
+                priority: Priority::Interactive,
             },
             ("priority", "bulk") => ControlRequest::Priority {
-                class: Priority::Bulk,
+                priority: Priority::Bulk,
             },
             _ => return Err(Problem::parameter(422, "action", "unknown action")),
         })

@@ -42,7 +42,7 @@ use axum::routing::{get, post};
 use stemma_gateway::AppState;
 use stemma_gateway::pages::WebPages;
 
-// Token, names and boundaries beside the file of an upload.
+// Token, names and boundaries in addition to the file of an upload.
 const FORM_BYTES: usize = 64 << 10;
 
 /// The routes of the pages.

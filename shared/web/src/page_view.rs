@@ -61,8 +61,10 @@ impl PageView {
     /// The image, with the section marked and words that can be selected.
     pub fn image(&self, context: &PageContext, label: &str) -> Markup {
         let size = (self.words.width, self.words.height);
-        let extent = self.words.extent.iter();
-        let extent: Vec<_> = extent
+        let extent: Vec<_> = self
+            .words
+            .extent
+            .iter()
             .map(|rect| [rect.x, rect.y, rect.w, rect.h])
             .collect();
         let layer = html! { (doubt_marks(&self.words)) (text_layer(&self.words)) };
@@ -94,8 +96,9 @@ impl PageView {
         let Some(read) = &self.words.ocr else {
             return html! {};
         };
-        let words = read.doubtful.iter();
-        let doubtful: Vec<&str> = words
+        let doubtful: Vec<&str> = read
+            .doubtful
+            .iter()
             .map(|word| word.trim_end_matches(['.', ',', ';', ':']))
             .collect();
         let named = doubtful.get(..DOUBTFUL_WORDS).unwrap_or(&doubtful);

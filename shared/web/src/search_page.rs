@@ -92,8 +92,9 @@ fn request(context: &PageContext, query: &str) -> SearchRequest {
 // The same search with changes.
 fn search_url(context: &PageContext, changes: &[(&'static str, &str)]) -> String {
     let base = PARAMS.map(|name| (name, context.param(name).unwrap_or_default()));
-    let base = base.into_iter();
-    let base = base.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+    let base = base
+        .into_iter()
+        .filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
     let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
     context.url("/search", &pairs)
 }

@@ -63,7 +63,7 @@ impl FormToken {
             return Ok(());
         }
         let detail = "the form is out of date, or was not made by this server";
-        Err(Problem::new(403, "form.token", detail)
+        Err(Problem::new(403, "form.token_invalid", detail)
             .with_next("load the page again, and send it again"))
     }
 }
@@ -76,7 +76,7 @@ pub(crate) async fn protect(
 ) -> Result<Response, Problem> {
     if !request.method().is_safe() && !is_own_form(request.headers()) {
         let detail = "a form of another site may not change anything here";
-        return Err(Problem::new(403, "request.origin", detail));
+        return Err(Problem::new(403, "request.origin_refused", detail));
     }
     let known = [KEY_COOKIE, FORM_COOKIE]
         .into_iter()
@@ -109,7 +109,7 @@ pub(crate) fn add_headers(response: &mut Response) {
     }
 }
 
-// Browsers name the site of a form in one of two headers. The token of the form is checked besides.
+// Browsers name the site of a form in one of two headers. The token of the form is checked as well.
 fn is_own_form(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_own_origin = match (text(header::ORIGIN), text(header::HOST)) {
@@ -161,8 +161,8 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let lines = lines.iter();
         lines
+            .iter()
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect()
     }

@@ -117,8 +117,11 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
 
 /// A word of a shell command.
 pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=@:,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-=@:,".contains(c))
+    {
         text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_at_their_places_and_are_escaped() {
+    fn words_are_at_their_places_and_escaped() {
         let shown = text_page(&page(vec![line(&["<a>", "b"], [0.1, 0.2, 0.5, 0.05])]));
         assert!(
             shown.contains(

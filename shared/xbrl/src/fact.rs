@@ -63,16 +63,19 @@ impl Decimals {
     /// Half a unit of the last stated place: what a rounded number may differ from the exact one; 0 if it is exact.
     pub fn half_unit(self) -> Decimal {
         // Beyond 28 places a number is exact for every purpose.
-        let half = |places: i16| match u32::try_from(places) {
-            Ok(places) => Decimal::try_from_i128_with_scale(5, places.checked_add(1)?).ok(),
-            Err(_) => {
-                let power = u32::from(places.unsigned_abs()).checked_sub(1)?;
-                Decimal::try_from_i128_with_scale(5 * 10_i128.checked_pow(power)?, 0).ok()
-            }
-        };
         match self {
-            Self::Places(places) => half(places).unwrap_or_default(),
+            Self::Places(places) => half_of_last_place(places).unwrap_or_default(),
             Self::Exact => Decimal::ZERO,
+        }
+    }
+}
+
+fn half_of_last_place(places: i16) -> Option<Decimal> {
+    match u32::try_from(places) {
+        Ok(places) => Decimal::try_from_i128_with_scale(5, places.checked_add(1)?).ok(),
+        Err(_) => {
+            let power = u32::from(places.unsigned_abs()).checked_sub(1)?;
+            Decimal::try_from_i128_with_scale(5 * 10_i128.checked_pow(power)?, 0).ok()
         }
     }
 }
@@ -91,7 +94,7 @@ impl fmt::Display for Decimals {
 pub enum FactValue<'a> {
     /// With scale and sign applied.
     Number(Decimal),
-    /// The transformed text of a fact that is no number. Long texts are cut; see [`TaggedFact::is_cut`].
+    /// The transformed text of a fact that is not a number. Long texts are cut; see [`TaggedFact::is_cut`].
     Text(&'a str),
     /// `xsi:nil`.
     Nil,
@@ -145,17 +148,15 @@ impl TaggedFact<'_> {
 
     /// The unit without the prefixes of the general registries: `USD`, `USD/shares`, `pure`.
     pub fn short_unit(&self) -> Option<String> {
-        let bare = |measure: &str| {
-            let known = ["iso4217:", "xbrli:"]
-                .iter()
-                .find_map(|prefix| measure.strip_prefix(prefix));
-            known.unwrap_or(measure).to_owned()
-        };
-        let quotient = |unit: &str| unit.split('*').map(bare).collect::<Vec<_>>().join("*");
         Some(
             self.unit?
                 .split('/')
-                .map(quotient)
+                .map(|unit| {
+                    unit.split('*')
+                        .map(without_prefix)
+                        .collect::<Vec<_>>()
+                        .join("*")
+                })
                 .collect::<Vec<_>>()
                 .join("/"),
         )
@@ -177,6 +178,13 @@ impl TaggedFact<'_> {
             .split_once(':')
             .map_or(self.concept, |(_, name)| name)
     }
+}
+
+fn without_prefix(measure: &str) -> &str {
+    ["iso4217:", "xbrli:"]
+        .iter()
+        .find_map(|prefix| measure.strip_prefix(prefix))
+        .unwrap_or(measure)
 }
 
 #[cfg(test)]

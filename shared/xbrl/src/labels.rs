@@ -124,8 +124,8 @@ impl Linkbase {
     // `error` says where the file stopped being XML.
     fn finish(self, error: Option<String>) -> Labels {
         let problem = match error {
-            Some(error) => Some(format!("the file is no XML from some place on: {error}")),
-            None if !self.is_linkbase => Some("the file is no linkbase".into()),
+            Some(error) => Some(format!("the file is not XML from some place on: {error}")),
+            None if !self.is_linkbase => Some("the file is not a linkbase".into()),
             None if self.is_cut => Some(format!("it has more than {MAX_ENTRIES} entries")),
             None if !self.is_closed => Some("the file is cut short".into()),
             None => None,
@@ -236,11 +236,11 @@ mod tests {
         let torn = &whole[..whole.len() - 4];
         for (file, labels, problem) in [
             (cut.as_bytes(), 1, "cut short"),
-            (torn.as_bytes(), 1, "no XML"),
-            (whole.replace("</linkbase>", "<!x").as_bytes(), 1, "no XML"),
-            (b"<html><body>Not found</body></html>", 0, "no linkbase"),
-            (b"\xff\xfe<a", 0, "no XML"),
-            (b"", 0, "no linkbase"),
+            (torn.as_bytes(), 1, "not XML"),
+            (whole.replace("</linkbase>", "<!x").as_bytes(), 1, "not XML"),
+            (b"<html><body>Not found</body></html>", 0, "not a linkbase"),
+            (b"\xff\xfe<a", 0, "not XML"),
+            (b"", 0, "not a linkbase"),
         ] {
             let read = read_labels(file);
             let detail = read.defect.map(|defect| defect.detail).unwrap_or_default();

@@ -16,7 +16,7 @@ use stemma_store::blobs::FolderBlobs;
 const BUCKET: &str = "mixed";
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
-/// Documents of [`write_filings`]: images, viewer pages, index files and the submission beside its parts are none.
+/// Documents of [`write_filings`]: images, viewer pages, index files and the submission next to its parts are not documents.
 const DOCUMENTS: usize = 12;
 
 /// A page that tags a figure.
@@ -38,7 +38,7 @@ const LABELS: &str = "<linkbase><labelLink><loc href=\"x.xsd#us-gaap_Inventory\"
 const OLD_REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
     Item 2. Properties\n\nWe own one forge and the land on which it stands, and we lease the other one.\n";
 
-/// Writes the folder: what EDGAR mirrors, and what people put beside it.
+/// Writes the folder: what EDGAR mirrors, and what people add to it.
 fn write_filings(root: &Path) {
     let write = |name: &str, bytes: Vec<u8>| {
         let path = root.join(name);

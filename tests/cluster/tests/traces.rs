@@ -49,8 +49,9 @@ impl Receiver {
     fn missing(&self) -> BTreeSet<&'static str> {
         let bodies = self.bodies.lock().unwrap();
         let is_there = |name: &str| {
-            let mut requests = bodies.iter();
-            requests.any(|body| body.windows(name.len()).any(|part| part == name.as_bytes()))
+            bodies
+                .iter()
+                .any(|body| body.windows(name.len()).any(|part| part == name.as_bytes()))
         };
         SPANS.into_iter().filter(|name| !is_there(name)).collect()
     }

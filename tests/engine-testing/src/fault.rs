@@ -108,8 +108,10 @@ impl FaultPlan {
 
 impl FaultPlan {
     fn slow(&self, operation: &str, about: &str) -> Option<PortFault> {
-        let mut slow = self.slow.iter();
-        let calls = slow.find(|calls| calls.operation == operation && about.contains(calls.about));
+        let calls = self
+            .slow
+            .iter()
+            .find(|calls| calls.operation == operation && about.contains(calls.about));
         calls.map(|calls| PortFault::Delay(calls.delay))
     }
 

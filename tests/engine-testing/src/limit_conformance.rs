@@ -47,9 +47,14 @@ pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -
     account_conformance::conformance(make).await;
 }
 
-async fn acquire(limiter: &Arc<dyn Limiter>, class: Priority, tokens: u32, at: Millis) -> Permit {
+async fn acquire(
+    limiter: &Arc<dyn Limiter>,
+    priority: Priority,
+    tokens: u32,
+    at: Millis,
+) -> Permit {
     limiter
-        .acquire("model", QUOTA, RequestCost { class, tokens }, START + at)
+        .acquire("model", QUOTA, RequestCost { priority, tokens }, START + at)
         .await
         .expect("an answer")
 }
@@ -57,12 +62,12 @@ async fn acquire(limiter: &Arc<dyn Limiter>, class: Priority, tokens: u32, at: M
 /// Number of requests of `tokens` that are granted at once.
 async fn count_granted(
     limiter: &Arc<dyn Limiter>,
-    class: Priority,
+    priority: Priority,
     tokens: u32,
     at: Millis,
 ) -> u32 {
     let mut count = 0;
-    while acquire(limiter, class, tokens, at).await == Permit::Granted {
+    while acquire(limiter, priority, tokens, at).await == Permit::Granted {
         count += 1;
         assert!(count < 10_000, "no limit");
     }
@@ -79,13 +84,13 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
         } else {
             rng.random_range(0..400)
         };
-        let class = if rng.random_ratio(1, 3) {
+        let priority = if rng.random_ratio(1, 3) {
             Priority::Interactive
         } else {
             Priority::Bulk
         };
         let tokens = rng.random_range(0..2_000);
-        match acquire(&limiter, class, tokens, at).await {
+        match acquire(&limiter, priority, tokens, at).await {
             Permit::Granted => grants.push((at, tokens)),
             Permit::Wait { after_ms } => assert!(after_ms > 0 && after_ms < 60_000, "{after_ms}"),
             Permit::TooLarge {
@@ -116,7 +121,7 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
 async fn grants_nearly_the_whole_limit(limiter: Arc<dyn Limiter>) {
     let quota = Quota::per_minute(600, 10_000_000);
     let cost = RequestCost {
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         tokens: 1_000,
     };
     let mut grants: Vec<Millis> = Vec::new();
@@ -219,9 +224,12 @@ async fn grants_one_request_at_any_rate(limiter: Arc<dyn Limiter>) {
         requests_per_minute: 1,
         ..QUOTA
     };
-    for class in [Priority::Bulk, Priority::Interactive] {
-        let cost = RequestCost { class, tokens: 10 };
-        let bucket = format!("slow-{class:?}");
+    for priority in [Priority::Bulk, Priority::Interactive] {
+        let cost = RequestCost {
+            priority,
+            tokens: 10,
+        };
+        let bucket = format!("slow-{priority:?}");
         let first = limiter
             .acquire(&bucket, slow, cost, START)
             .await
@@ -244,9 +252,9 @@ async fn pauses(limiter: Arc<dyn Limiter>) {
         .pause("model", START + 10_000)
         .await
         .expect("paused"); // does not shorten the pause
-    for class in [Priority::Bulk, Priority::Interactive] {
+    for priority in [Priority::Bulk, Priority::Interactive] {
         assert_eq!(
-            acquire(&limiter, class, 1, 0).await,
+            acquire(&limiter, priority, 1, 0).await,
             Permit::Wait { after_ms: 30_000 }
         );
     }
@@ -292,7 +300,7 @@ async fn keeps_buckets_apart(limiter: Arc<dyn Limiter>) {
         .await
         .expect("paused");
     let other = RequestCost {
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         tokens: 1_000,
     };
     assert_eq!(
@@ -312,7 +320,7 @@ async fn granted_between(
     to: Millis,
 ) -> u32 {
     let cost = RequestCost {
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         tokens: 100,
     };
     let mut at = from;
@@ -389,7 +397,7 @@ async fn reported_limits_expire(limiter: Arc<dyn Limiter>) {
 async fn learns_unstated_limits(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let cost = RequestCost {
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         tokens: 100,
     };
     let mut at: Millis = 0;
@@ -445,7 +453,7 @@ async fn raises_unconfirmed_rates(limiter: Arc<dyn Limiter>) {
     let mut accepted: Vec<Millis> = Vec::new();
     while at < 420_000 {
         let cost = RequestCost {
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             tokens: if at < 180_000 { 500 } else { 5_000 },
         };
         let mut permit = limiter
@@ -510,7 +518,7 @@ async fn learns_once_per_rejection(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     for n in 0..600 {
         let cost = RequestCost {
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             tokens: 100,
         };
         limiter

@@ -110,7 +110,7 @@ async fn preserves_message_contents(queue: Arc<dyn Queue>) {
         signature: Some("5d41".into()),
         dead: Some(DeadReason {
             queue: "cpu.bulk".into(),
-            reason: "it is no task".into(),
+            reason: "it is not a task".into(),
             deliveries: 3,
         }),
     };

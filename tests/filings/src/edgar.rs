@@ -7,7 +7,7 @@ pub fn html_page(title: &str, text: &str) -> String {
     )
 }
 
-/// What the header of a submission says of the filing. Dates are `YYYYMMDD`.
+/// What the header of a submission says about the filing. Dates are `YYYYMMDD`.
 #[derive(Debug, Clone, Copy)]
 pub struct SubmissionHeader<'a> {
     pub accession: &'a str,

@@ -7,7 +7,7 @@ use crate::random::Rng;
 use crate::typeset::{SetLink, SetPage, TextSpan};
 use crate::{Encryption, HeadingTruth};
 
-/// The catalog entries of a file besides its pages.
+/// The catalog entries of a file other than its pages.
 pub(crate) struct PdfOptions<'a> {
     pub(crate) title: &'a str,
     pub(crate) page_size: (f32, f32),

@@ -257,7 +257,7 @@ impl TextBuilder {
 mod tests {
     use super::*;
 
-    fn every_title_stands_on_its_line(text: &str, truth: &GeneratedTextTruth) {
+    fn every_title_is_on_its_line(text: &str, truth: &GeneratedTextTruth) {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), truth.lines as usize);
         assert!(!truth.nodes.is_empty());
@@ -275,10 +275,10 @@ mod tests {
     fn headings_appear_on_their_lines() {
         for seed in 0..20 {
             let (text, truth) = markdown(seed, 30);
-            every_title_stands_on_its_line(&text, &truth);
+            every_title_is_on_its_line(&text, &truth);
             for (kind, _) in TextKind::ALL {
                 let (text, truth) = plain_text(seed, kind, 30);
-                every_title_stands_on_its_line(&text, &truth);
+                every_title_is_on_its_line(&text, &truth);
             }
         }
     }

@@ -11,7 +11,7 @@ use stemma_outline::{enrich, items, structure};
 
 fn outline(bytes: &[u8]) -> (Source, SectionTree) {
     let mut source = pdf::read(bytes, None, &Limits::default(), 1).unwrap();
-    // Words stand in for o200k tokens, which the paginate stage counts.
+    // Words are counted instead of o200k tokens, which the paginate stage counts.
     if let SourceBody::Pages(pages) = &mut source.body {
         for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
             line.tokens = u32::try_from(line.words.len()).unwrap();

@@ -57,7 +57,7 @@ pub fn pdf_from_outline(bytes: &[u8]) -> Vec<u8> {
         .into_bytes(),
     );
     for (at, ([child, next, parent, to], how, title)) in entries.iter().enumerate() {
-        // Targets are relative to the entry, so that a copied or moved entry keeps its meaning. 0 is no target.
+        // Targets are relative to the entry, so that a copied or moved entry keeps its meaning. 0 is not a target.
         let step = |step: u8| first + 1 + (at + usize::from(step)) % (entries.len() + 1);
         let mut body = b"<</Title ".to_vec();
         body.extend(string(title, *how));

@@ -178,7 +178,7 @@ fn index(bytes: &[u8]) {
         plan.documents
             .iter()
             .all(|document| names.contains(&document.name)),
-        "a document that is no file of the folder"
+        "a document that is not a file of the folder"
     );
     let _ = index_facts(&folder, &index, index.entries.first());
 }

@@ -85,7 +85,7 @@ impl Services {
         let worker_settings = WorkerSettings {
             lanes: lanes.into(),
             grace: Duration::from_secs(10),
-            presence: HeartbeatReporter::new(env, "worker", "worker"),
+            heartbeat: HeartbeatReporter::new(env, "worker", "worker"),
             batches: BatchSettings::default(),
         };
         let coordinator = env.spawn(stemma_roles::coordinator::run(

@@ -170,15 +170,15 @@ async fn submit_documents(
     budget: JobBudget,
 ) -> JobId {
     let collection = Collection::default();
-    let terms = JobOptions {
+    let options = JobOptions {
         budget: Some(budget),
         ..JobOptions::default()
     };
     let request = SubmitRequest {
         collection: &collection,
         settings: &settings(),
-        class: Priority::Bulk,
-        terms,
+        priority: Priority::Bulk,
+        options,
     };
     submit(&scenario.env, &scenario.ports, request, documents)
         .await

@@ -91,8 +91,8 @@ impl Archive {
         let order = SubmitRequest {
             collection: &self.collection,
             settings: &RunSettings::default(),
-            class: Priority::Bulk,
-            terms: JobOptions::default(),
+            priority: Priority::Bulk,
+            options: JobOptions::default(),
         };
         submit(&self.env, &self.ports, order, documents)
             .await

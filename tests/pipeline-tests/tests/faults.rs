@@ -124,8 +124,8 @@ impl FaultFixture {
             let request = SubmitRequest {
                 collection: &collection,
                 settings: &settings,
-                class: Priority::Bulk,
-                terms: JobOptions::default(),
+                priority: Priority::Bulk,
+                options: JobOptions::default(),
             };
             match submit(env, ports, request, documents).await {
                 Ok(manifest) => return manifest.job,

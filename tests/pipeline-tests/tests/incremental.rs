@@ -234,7 +234,7 @@ impl Flow for PageFlow {
             },
             settings: job.settings.clone(),
             flow_revision: Self::REVISION,
-            class: job.class,
+            priority: job.priority,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
@@ -333,7 +333,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             name,
             concurrency: 4,
             grace: Duration::from_secs(1),
-            presence: heartbeat,
+            heartbeat,
         };
         env.spawn(consumer.run(executor, stop.clone()));
 
@@ -375,10 +375,10 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
         settings: settings::freeze::<PageFlow>(&ports.blobs, &())
             .await
             .unwrap(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
-        terms: Default::default(),
+        options: Default::default(),
     };
     jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }])
         .await

@@ -1,4 +1,4 @@
-//! Label linkbases beside filings: whatever becomes of them, their filings are published.
+//! Label linkbases next to filings: even if they cannot be read, the filings are published.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
             (
                 "damaged",
                 Some(("<html>not found</html>", 22)),
-                "no linkbase",
+                "not a linkbase",
             ),
             ("gone", Some(("never stored", 12)), "gone_lab.xml"),
             (
@@ -86,8 +86,8 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
         let order = SubmitRequest {
             collection: &collection,
             settings: &RunSettings::default(),
-            class: Priority::Bulk,
-            terms: JobOptions::default(),
+            priority: Priority::Bulk,
+            options: JobOptions::default(),
         };
         let job = submit(&env, &ports, order, &documents).await.unwrap().job;
         let deps = WorkerDeps::new(Arc::new(Filings), Arc::new(InProcessExtractor));
@@ -102,8 +102,11 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
             let TreeObject::Published(published) = serde_json::from_slice(&json).unwrap() else {
                 panic!("{name} has no tree");
             };
-            let mut gaps = published.tree.gaps.iter();
-            let gap = gaps.find(|gap| gap.code == "xbrl.labels");
+            let gap = published
+                .tree
+                .gaps
+                .iter()
+                .find(|gap| gap.code == "xbrl.labels");
             let detail = gap.map_or("", |gap| gap.detail.as_str());
             assert!(
                 detail.contains(expected) && detail.is_empty() == expected.is_empty(),

@@ -19,7 +19,7 @@ async fn server() -> Option<(S3Settings, S3, String)> {
     let address = server_from_env("STEMMA_TEST_S3")?;
     let parts: Vec<&str> = address.split_whitespace().collect();
     let [endpoint, id, secret] = parts[..] else {
-        panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
+        panic!("STEMMA_TEST_S3 is not a `URL ACCESS SECRET`")
     };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),

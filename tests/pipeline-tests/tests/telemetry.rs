@@ -44,8 +44,8 @@ async fn process(name: &str, content: &[u8]) -> JobReport {
     let request = SubmitRequest {
         collection: &collection,
         settings: &settings,
-        class: Priority::Bulk,
-        terms: JobOptions::default(),
+        priority: Priority::Bulk,
+        options: JobOptions::default(),
     };
     let job = submit(&env, &ports, request, &[submission])
         .await
@@ -102,19 +102,19 @@ fn document_is_one_trace() {
         .map(|span| span.span_context.trace_id().to_string())
         .collect();
     let runs = spans_where(&|span| span.name == "run");
-    let waves = spans_where(&|span| span.span_kind == SpanKind::Producer);
+    let batches = spans_where(&|span| span.span_kind == SpanKind::Producer);
     let tasks = spans_where(&|span| span.span_kind == SpanKind::Consumer);
     assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
     assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
-    let ids: BTreeSet<_> = waves
+    let ids: BTreeSet<_> = batches
         .iter()
-        .map(|wave| wave.span_context.span_id().to_string())
+        .map(|batch| batch.span_context.span_id().to_string())
         .collect();
     assert!(
-        waves
+        batches
             .iter()
-            .all(|wave| wave.parent_span_id == runs[0].span_context.span_id()),
-        "{waves:?}"
+            .all(|batch| batch.parent_span_id == runs[0].span_context.span_id()),
+        "{batches:?}"
     );
     assert!(
         tasks

@@ -70,7 +70,7 @@ fn filing(converter: &Converter) -> String {
     text + &(converter.heading)("SIGNATURES", "") + &(converter.text)("Signed.")
 }
 
-/// Number and status of each Item that is there, and whether its heading and text stand at its first line.
+/// Number and status of each Item that is there, and whether its heading and text are at its first line.
 fn found(name: &str, text: &str) -> Vec<(String, &'static str, bool)> {
     let job = ExtractJob::new(
         name.into(),

@@ -132,7 +132,7 @@ pub async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: Fil
     publish_with_facts(blobs, path, body, facts, None).await;
 }
 
-/// Publishes a document, with tagged facts beside its text.
+/// Publishes a document, with tagged facts and its text.
 pub async fn publish_with_facts(
     blobs: &dyn Blobs,
     path: &str,
@@ -274,7 +274,7 @@ pub fn claim(version: &DocumentVersion) -> stemma_store::RunHeader {
         },
         settings: version.settings.to_string(),
         flow_revision: 1,
-        class: stemma_store::Priority::Bulk,
+        priority: stemma_store::Priority::Bulk,
         opened_by: stemma_store::JobId("j-1".into()),
         input: serde_json::to_value(version).unwrap(),
     }

@@ -16,7 +16,7 @@ use crate::seeded::SeededRng;
 use crate::sight::{self, ImageTexts};
 use crate::{embed, injection, wrong_answers};
 
-// Tokens of a chat besides its texts.
+// Tokens of a chat in addition to its texts.
 const ENVELOPE_TOKENS: u32 = 16;
 
 /// A parsed request.

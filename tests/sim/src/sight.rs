@@ -110,13 +110,15 @@ impl ImageTexts {
 
     /// The texts on the images of a question. An unknown image shows nothing.
     pub(crate) fn texts_for(&self, question: &PromptRequest) -> Vec<&str> {
-        let images = question.images.iter();
-        let texts = images.map(|image| self.0.get(&image.digest));
+        let texts = question
+            .images
+            .iter()
+            .map(|image| self.0.get(&image.digest));
         texts.map(|text| text.map_or("", String::as_str)).collect()
     }
 }
 
-/// The lines on images, of which a share of the words is misread.
+/// The lines on images, with a share of the words misread.
 pub(crate) fn transcribe(texts: &[&str], misreads: f64, seed: u64) -> Value {
     let lines = texts.iter().flat_map(|text| text.lines());
     let lines: Vec<String> = lines

@@ -1,4 +1,4 @@
-//! Titles: a normalized form without white space, case and punctuation, and the line at which one stands.
+//! Titles: a normalized form without white space, case and punctuation, and the line of a title.
 
 use std::sync::LazyLock;
 
@@ -62,7 +62,7 @@ impl NormalizedTitle {
     }
 
     // How well the title matches at a line: whole lines score highest, then the start of a line.
-    fn stands_at(&self, lines: &[String], at: usize) -> f64 {
+    fn score_at(&self, lines: &[String], at: usize) -> f64 {
         let mut joined = String::new();
         for line in lines[at..].iter().take(MAX_TITLE_LINES) {
             joined.push_str(line);
@@ -89,7 +89,7 @@ impl NormalizedTitle {
 
     /// The best matching line (an index) of a page of normalized lines; the first of equals.
     pub(crate) fn line(&self, lines: &[String]) -> Option<usize> {
-        let scored = (0..lines.len()).map(|at| (self.stands_at(lines, at), at));
+        let scored = (0..lines.len()).map(|at| (self.score_at(lines, at), at));
         let best = scored
             .filter(|(score, _)| *score > 0.0)
             .reduce(|a, b| if b.0 > a.0 { b } else { a });

@@ -143,8 +143,9 @@ impl Library {
 
     /// Name and number of sections of each document.
     pub fn outline(&self) -> impl Iterator<Item = (&str, usize)> {
-        let documents = self.documents.iter();
-        documents.map(|document| (document.truth.doc.as_str(), document.truth.nodes.len()))
+        self.documents
+            .iter()
+            .map(|document| (document.truth.doc.as_str(), document.truth.nodes.len()))
     }
 
     /// The page of each text of one question. All belong to one document; of equal pages, consecutive ones

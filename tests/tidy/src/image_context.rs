@@ -17,7 +17,7 @@ struct Rule {
 }
 
 impl DockerIgnore {
-    /// Parses the file; lines that are no pattern match nothing.
+    /// Parses the file; lines that are not a pattern match nothing.
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let rules = lines.map(str::trim).filter(|line| !line.is_empty());
@@ -49,7 +49,7 @@ impl Rule {
         while let Some(sign) = rest.next() {
             match sign {
                 '*' if rest.next_if_eq(&'*').is_some() => {
-                    // `**/` also stands for no folder.
+                    // `**/` also matches no folder.
                     let folders = rest.next_if_eq(&'/').is_some();
                     expression.push_str(if folders { "(?:.*/)?" } else { ".*" });
                 }
@@ -105,7 +105,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files.iter().filter(is_built) {
         for captured in includes.captures_iter(&file.text) {
-            let included = beside(&file.path, &captured[1]);
+            let included = sibling(&file.path, &captured[1]);
             if !ignore.admits(&included) {
                 let path = &file.path;
                 complaints.push(format!(
@@ -117,8 +117,8 @@ pub fn violations(files: &[File]) -> Vec<String> {
     complaints
 }
 
-// The path that `name` has beside the file at `path`.
-fn beside(path: &str, name: &str) -> String {
+// The path of `name` in the folder of `path`.
+fn sibling(path: &str, name: &str) -> String {
     let mut joined = PathBuf::new();
     for component in Path::new(path).with_file_name(name).components() {
         match component {

@@ -1,7 +1,7 @@
 //! Imports between the files of a crate: no large circles, no long chains.
 //!
 //! A file in a circle can only be read together with all others of it, and a long chain means that a change at its end
-//! reaches far. Imports of a parent module are no edges, because parents re-export.
+//! reaches far. Imports of a parent module are not edges, because parents re-export.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
 fn violations_of_crate(files: &[&File]) -> Vec<String> {
     let graph = import_graph(files);
     let nodes: Vec<&str> = graph.keys().copied().collect();
-    // Sorted so that a component stands behind all that it imports.
+    // Sorted so that a component follows all that it imports.
     let components = strongly_connected_components(&nodes, |file| graph[file].clone());
     let component_of: BTreeMap<&str, usize> = components
         .iter()

@@ -493,7 +493,7 @@ mod tests {
         for (name, _) in WORKSPACE_CRATES {
             assert!(
                 packages.iter().any(|package| package["name"] == **name),
-                "{name} is no crate any more"
+                "{name} is not a crate any more"
             );
         }
     }

@@ -35,7 +35,7 @@ pub fn violations(files: &[File]) -> Vec<String> {
     complaints.extend(without.map(|alert| format!("{RUNBOOK} has no section on {alert}")));
     let orphans = sections.difference(&alerts);
     complaints
-        .extend(orphans.map(|alert| format!("{RUNBOOK} explains {alert}, which is no alert")));
+        .extend(orphans.map(|alert| format!("{RUNBOOK} explains {alert}, which is not an alert")));
     if groups(text(RULES), "") != groups(text(OPERATOR_RULES), "  ") {
         complaints.push(format!("{RULES} and {OPERATOR_RULES} differ"));
     }
@@ -51,7 +51,7 @@ fn documented(table: &str) -> BTreeSet<String> {
     names
 }
 
-// Names in expressions: words of Prometheus' form that are no part of a longer word or a path.
+// Names in expressions: words of Prometheus' form that are not part of a longer word or a path.
 fn used_metrics(text: &str) -> BTreeSet<String> {
     captured(text, r"(?:^|[^\w/-])((?:stemma|process)_\w+)")
 }

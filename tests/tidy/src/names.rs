@@ -109,7 +109,7 @@ pub(crate) fn is_product(path: &str) -> bool {
     in_source && !is_test
 }
 
-/// The text up to its inline test module, which stands last in a file.
+/// The text up to its inline test module, which is last in a file.
 pub(crate) fn without_tests(text: &str) -> String {
     match text.find("#[cfg(test)]\nmod tests {") {
         Some(at) => text[..at].to_string(),

@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tests/pipeline-tests/", "simulated clock"),
 ];
 
-/// Sleeps in tests that are no step of a loop and not on a paused clock.
+/// Sleeps in tests that are not a step of a loop and not on a paused clock.
 pub fn violations(file: &File) -> Result<Vec<String>, regex::Error> {
     // A method `sleep` is that of an environment, which tests simulate.
     let sleep = Regex::new(r"(?:^|[^\w.:])(?:\w+::)*sleep\(")?;

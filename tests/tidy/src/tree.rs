@@ -2,7 +2,7 @@
 
 use crate::File;
 
-// Allowed at the top level, besides files whose names begin with a dot.
+// Allowed at the top level, in addition to files whose names begin with a dot.
 const ALLOWED_TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",

@@ -11,7 +11,7 @@ const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     (concat!("unimpl", "emented!("), "no stubs"),
     (
         concat!("#[ign", "ore"),
-        "a test that does not run is no test",
+        "a test that does not run is not a test",
     ),
     (
         concat!("#[al", "low("),

@@ -325,7 +325,7 @@ async fn degraded_streams_are_not_resumed_with_good_ones() {
     let same = degraded
         .iter()
         .zip(&good)
-        .take_while(|(one, other)| one.0 == other.0)
+        .take_while(|(left, right)| left.0 == right.0)
         .count();
     for (at, (last, ..)) in degraded.iter().enumerate() {
         let rest = resume_stream(&server, id, last).await;
@@ -400,7 +400,7 @@ async fn invalid_questions_are_refused_before_answering() {
             answer["outcome"].as_str(),
             answer["degraded"]["code"].as_str()
         ),
-        (Some("search_only"), Some("answer.limit"))
+        (Some("search_only"), Some("answer.limit_reached"))
     );
     assert_eq!(
         server

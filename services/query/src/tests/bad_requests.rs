@@ -16,12 +16,15 @@ async fn methods_media_types_and_limits_are_enforced() {
         .await;
     assert_eq!(
         (put.status, put.code().as_str(), put.header("allow")),
-        (405, "route.method", Some("GET,HEAD"))
+        (405, "route.method_unsupported", Some("GET,HEAD"))
     );
     let picky = server
         .request("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n")
         .await;
-    assert_eq!((picky.status, picky.code().as_str()), (406, "answer.type"));
+    assert_eq!(
+        (picky.status, picky.code().as_str()),
+        (406, "response.type_not_accepted")
+    );
     let form = server
         .request(
             "POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
@@ -48,7 +51,7 @@ async fn methods_media_types_and_limits_are_enforced() {
             elapsed.code().as_str(),
             elapsed.header("retry-after")
         ),
-        (429, "key.spent", Some("2"))
+        (429, "key.limit_reached", Some("2"))
     );
 }
 
@@ -130,10 +133,10 @@ async fn bad_requests_are_refused_with_a_code() {
         ),
         (
             404,
-            "source.elsewhere",
+            "source.not_available",
             &["/v1/documents/ACME_2021/source"][..],
         ),
-        (405, "route.method", &["/v1/browse"][..]),
+        (405, "route.method_unsupported", &["/v1/browse"][..]),
         (
             422,
             "filter.invalid",
@@ -144,15 +147,19 @@ async fn bad_requests_are_refused_with_a_code() {
             "request.invalid",
             &["/v1/documents/ACME_2022/pages?range=1-4000000000,1-4000000000"][..],
         ),
-        (422, "scope.no_axis", &["/v1/fs/@color/red"][..]),
+        (422, "scope.facet_unknown", &["/v1/fs/@color/red"][..]),
         (422, "search.no_words", &["/v1/search?q=%3F"][..]),
         (
             422,
-            "search.syntax",
+            "search.syntax_invalid",
             &["/v1/search?q=risk+OR+form:10-K"][..],
         ),
         (422, "search.too_long", &[&*long][..]),
-        (422, "search.too_far", &["/v1/search?q=risk&skip=20000"][..]),
+        (
+            422,
+            "search.skip_too_large",
+            &["/v1/search?q=risk&skip=20000"][..],
+        ),
     ] {
         for path in paths {
             let reply = server.get(path).await;
@@ -241,7 +248,7 @@ async fn malformed_bodies_are_refused_with_a_code() {
         ),
         (
             422,
-            "answer.limits",
+            "answer.limits_too_high",
             vec![
                 (answers, numbers("sections", json!(u64::MAX))),
                 (answers, numbers("sections", json!(0))),
@@ -251,7 +258,7 @@ async fn malformed_bodies_are_refused_with_a_code() {
         ),
         (
             422,
-            "answer.question",
+            "answer.question_empty",
             vec![(answers, json!({ "question": "\u{0}\u{7}" }).to_string())],
         ),
         (

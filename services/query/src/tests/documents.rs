@@ -238,7 +238,7 @@ async fn stored_files_support_range_requests() {
             past.code().as_str(),
             past.header("content-range")
         ),
-        (416, "source.range", Some("bytes */1000"))
+        (416, "source.range_invalid", Some("bytes */1000"))
     );
     let tag = whole.header("etag").unwrap();
     assert_eq!(
@@ -259,7 +259,7 @@ async fn stored_files_support_range_requests() {
     );
 }
 
-/// A document without a tree is no error: the response is its state.
+/// A document without a tree is not an error: the response is its state.
 #[tokio::test]
 async fn documents_without_a_tree_report_their_state() {
     let server = start().await;

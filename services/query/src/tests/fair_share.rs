@@ -111,7 +111,7 @@ async fn forms_are_urlencoded_and_small_without_a_key() {
         );
     }
     let form = "application/x-www-form-urlencoded; charset=utf-8";
-    assert_eq!(post(form, "key=k").await.code(), "form.token");
+    assert_eq!(post(form, "key=k").await.code(), "form.token_invalid");
     let long = format!("key={}", "k".repeat(5_000));
     assert_eq!(post(form, &long).await.code(), "body.too_large");
 }

@@ -37,10 +37,10 @@ async fn submit(blobs: &MemoryBlobs, number: u64, collection: &str, label: &str)
         job: job.clone(),
         collection: collection.into(),
         settings: "settings".into(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 3,
         submitted_ms: 1_700_000_000_000 + number * 1_000,
-        terms: JobOptions {
+        options: JobOptions {
             label: label.into(),
             ..JobOptions::default()
         },
@@ -291,7 +291,7 @@ async fn jobs_are_controlled_by_forms_with_the_token_of_their_browser() {
     ] {
         let refused = send_form(&server, &path, cookie, &body).await;
         assert!(
-            refused.status == 403 && refused.body.contains("form.token"),
+            refused.status == 403 && refused.body.contains("form.token_invalid"),
             "{}",
             refused.body
         );
@@ -320,10 +320,10 @@ async fn jobs_are_controlled_by_forms_with_the_token_of_their_browser() {
     assert_eq!(send("resume&dollars=2.5").await.status, 303);
     assert_eq!(send("resume&dollars=lots").await.status, 422);
     assert_eq!(send("explode").await.status, 422);
-    assert_eq!(send("priority&class=interactive").await.status, 303);
+    assert_eq!(send("priority&priority=interactive").await.status, 303);
     let control = load_control(blobs.as_ref(), &open).await.unwrap();
     assert!(control.is_running());
-    assert_eq!(control.class, Some(Priority::Interactive));
+    assert_eq!(control.priority, Some(Priority::Interactive));
     assert_eq!(control.budget.unwrap().nanodollars, Some(2_500_000_000));
     let over = format!("/jobs/{ended}/control");
     let body = format!("token={token}&action=pause");
@@ -353,7 +353,7 @@ async fn controlling_a_job_needs_the_scope_write() {
     let path = format!("/v1/jobs/{job}/control");
     let pause = r#"{"action": "pause"}"#;
     let post = async |name: &str, body: &str| server.post_with(&bearer(name), &path, body).await;
-    assert_eq!(post("reads", pause).await.code(), "key.scope");
+    assert_eq!(post("reads", pause).await.code(), "key.scope_missing");
     assert_eq!(post("nobody", pause).await.code(), "key.unknown");
     let page = browse(
         &server,
@@ -376,7 +376,7 @@ async fn controlling_a_job_needs_the_scope_write() {
     )
     .await;
     assert!(
-        refused.status == 403 && refused.body.contains("key.scope"),
+        refused.status == 403 && refused.body.contains("key.scope_missing"),
         "{}",
         refused.body
     );
@@ -474,7 +474,7 @@ async fn health_shows_dead_letters_of_the_collection_and_replays_them() {
 #[tokio::test]
 async fn servers_without_jobs_say_so() {
     let server = start().await;
-    assert_eq!(server.get("/v1/jobs").await.code(), "job.not_here");
+    assert_eq!(server.get("/v1/jobs").await.code(), "job.not_available");
     assert!(
         !browse(&server, "/", "")
             .await

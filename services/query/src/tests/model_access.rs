@@ -99,7 +99,7 @@ async fn read_only_keys_never_call_the_model() {
         };
         assert_eq!(
             (reply.status, &code["code"]),
-            (403, &json!("key.scope")),
+            (403, &json!("key.scope_missing")),
             "{path}: {}",
             reply.body
         );
@@ -123,7 +123,7 @@ async fn read_only_keys_never_call_the_model() {
     let refused = tool(&server, "reads", "ask", json!({ "question": QUESTION })).await;
     assert_eq!(
         (&refused["errorCode"], &refused["code"]),
-        (&json!("FORBIDDEN"), &json!("key.scope")),
+        (&json!("FORBIDDEN"), &json!("key.scope_missing")),
         "{refused}"
     );
     assert_eq!(provider.report().calls, 0, "no calls were made");

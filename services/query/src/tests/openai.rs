@@ -271,7 +271,7 @@ async fn errors_have_openai_shape() {
             .await;
         assert_eq!(
             (reply.status, &reply.json()["error"]["code"]),
-            (422, &json!("answer.question")),
+            (422, &json!("answer.question_empty")),
             "{stream}"
         );
     }
@@ -298,6 +298,6 @@ async fn errors_have_openai_shape() {
         .await;
     assert_eq!(
         (reply.status, &reply.json()["error"]["code"]),
-        (501, &json!("answer.not_here"))
+        (501, &json!("answer.not_available"))
     );
 }

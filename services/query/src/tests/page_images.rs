@@ -39,7 +39,7 @@ struct SampleFiles;
 impl SourceFiles for SampleFiles {
     async fn read(&self, version: &DocumentVersion, _: u64) -> Result<Bytes, ApiError> {
         match version.name.as_str() {
-            "ACME_2021.pdf" => Err(ApiError::new("source.elsewhere", "it is gone", "")),
+            "ACME_2021.pdf" => Err(ApiError::new("source.not_available", "it is gone", "")),
             _ => Ok(version.path.clone().into_bytes().into()),
         }
     }
@@ -95,7 +95,7 @@ async fn a_page_without_an_image_has_a_problem() {
         ("ACME_2022/pages/3/image", 422, "image.not_a_pdf"),
         ("ACME_2022/pages/4/image", 422, "limits.time"),
         ("ACME_2022/pages/5/image", 503, "extract.killed"),
-        ("ACME_2021/pages/1/image", 404, "source.elsewhere"),
+        ("ACME_2021/pages/1/image", 404, "source.not_available"),
         ("manual/pages/1/image", 422, "document.no_pages"),
         ("nothing/pages/1/image", 404, "locator.not_found"),
     ] {
@@ -114,7 +114,7 @@ async fn a_page_without_an_image_has_a_problem() {
         .await;
     assert_eq!(
         (without.status, without.code().as_str()),
-        (501, "image.not_here")
+        (501, "image.not_available")
     );
 }
 

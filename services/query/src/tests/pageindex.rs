@@ -526,7 +526,7 @@ async fn documents_are_uploaded_and_removed() {
     let reading = start().await;
     assert_eq!(
         reading.request(&submit("api_key: any\r\n")).await.code(),
-        "intake.not_here"
+        "upload.not_available"
     );
     let blobs = stemma_sample_store::store().await;
     let inbox = Arc::new(RecordingUploads {
@@ -541,7 +541,7 @@ async fn documents_are_uploaded_and_removed() {
         },
     )
     .await;
-    assert_eq!(server.request(&submit("")).await.code(), "key.unsaid");
+    assert_eq!(server.request(&submit("")).await.code(), "key.missing");
     let receipt = server.request(&submit("api_key: any\r\n")).await;
     assert_eq!(
         (
@@ -566,7 +566,7 @@ async fn documents_are_uploaded_and_removed() {
             .request(&format!("DELETE /doc/{id}/ HTTP/1.1\r\n"))
             .await
             .code(),
-        "key.unsaid"
+        "key.missing"
     );
     let gone = server
         .request(&format!("DELETE /doc/{id}/ HTTP/1.1\r\napi_key: any\r\n"))

@@ -99,9 +99,13 @@ async fn operators_hold_in_a_search_by_url() {
         ("title:business+rockets", Some(2), &[]),
         ("text:liquidity", Some(5), &[]),
         ("anvils+year:2021+form:10-K", Some(2), &[]),
-        ("anvils+year:1999", None, &["search.unmet"]),
-        ("%22rocket+risk%22+currency", Some(3), &["search.absent"]),
-        ("currency+-currency", None, &["search.excluded"]),
+        ("anvils+year:1999", None, &["search.filter_matches_nothing"]),
+        (
+            "%22rocket+risk%22+currency",
+            Some(3),
+            &["search.term_not_found"],
+        ),
+        ("currency+-currency", None, &["search.everything_excluded"]),
     ];
     for (query, page, notes) in cases {
         let reply = server.get(&format!("/v1/search?q={query}")).await;
@@ -170,7 +174,10 @@ async fn model_strategies_report_a_missing_model() {
         (&auto["hits"], &plain["reasoning"]),
         (&plain["hits"], &Value::Null)
     );
-    assert_eq!(auto["reasoning"]["notes"][0]["code"], "model.none");
+    assert_eq!(
+        auto["reasoning"]["notes"][0]["code"],
+        "model.not_configured"
+    );
     assert_eq!(
         ask(r#""budget_tokens": 3"#).await.status,
         422,

@@ -323,7 +323,7 @@ async fn the_page_of_a_document_has_its_figures_described_by_sight() {
     assert_eq!(seeing.provider.report().calls, 1);
     let foreign = send_form(&seeing.server, FORM, &cookie, "token=").await;
     assert_eq!(
-        (foreign.status, foreign.body.contains("form.token")),
+        (foreign.status, foreign.body.contains("form.token_invalid")),
         (403, true)
     );
     let without = browse(&start().await, "/documents/ACME_2022?page=2", "").await;

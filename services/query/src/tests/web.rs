@@ -261,7 +261,7 @@ async fn heads_of_columns_sort_the_list_and_keep_its_filters() {
 }
 
 #[tokio::test]
-async fn a_document_shows_its_sections_beside_the_page() {
+async fn a_document_shows_its_sections_next_to_the_page() {
     let server = start().await;
     let overview = browse(&server, "/documents/ACME_2022", "").await.body;
     assert!(
@@ -430,7 +430,7 @@ async fn forms_need_the_token_of_their_browser() {
     ] {
         let refused = send_form(&server, "/ask", cookie, &body).await;
         assert!(
-            refused.status == 403 && refused.body.contains("form.token"),
+            refused.status == 403 && refused.body.contains("form.token_invalid"),
             "{}",
             refused.body
         );

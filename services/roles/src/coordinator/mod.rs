@@ -29,10 +29,10 @@ pub async fn run(
     ports: Ports,
     open_documents: usize,
     observer: Observer,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
-    Coordinator::<FilingFlow>::new(env, ports, open_documents, observer, presence)
+    Coordinator::<FilingFlow>::new(env, ports, open_documents, observer, heartbeat)
         .run(stop)
         .await;
 }
@@ -45,7 +45,7 @@ const REINDEX_CONCURRENCY: u16 = 256;
 /// Consumes the reindex queue until `stop`.
 pub async fn run_reindex(
     reindex: Reindex,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     let env = reindex.env.clone();
@@ -59,7 +59,7 @@ pub async fn run_reindex(
         name,
         concurrency,
         grace,
-        presence,
+        heartbeat,
     }
     .run(Arc::new(reindex), stop)
     .await;
@@ -70,9 +70,9 @@ pub struct SubmitRequest<'a> {
     pub collection: &'a Collection,
     /// Everything that changes results; frozen with the job.
     pub settings: &'a RunSettings,
-    pub class: Priority,
+    pub priority: Priority,
     /// Label, name, failure limit and budget. One name is one job of the same label, however often it is submitted.
-    pub terms: JobOptions,
+    pub options: JobOptions,
 }
 
 /// Starts to submit a job: push a [`job_entry`] per document, then finish.
@@ -84,23 +84,23 @@ pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> Po
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
     let fresh = JobId::new(env.now_ms(), env.random());
     let collection = order.collection.to_string();
-    let job = match &order.terms.name {
+    let job = match &order.options.name {
         Some(name) => jobs::job_for_name(blobs, &collection, name, Some(&fresh))
             .await?
             .unwrap_or(fresh),
         None => fresh,
     };
-    let class = order.class;
-    let terms = order.terms;
+    let priority = order.priority;
+    let options = order.options;
     let submitted_ms = env.now_ms();
     let draft = JobManifest {
         job,
         collection,
         settings,
-        class,
+        priority,
         entries: 0,
         submitted_ms,
-        terms,
+        options,
     };
     JobWriter::start(env, ports, draft).await
 }

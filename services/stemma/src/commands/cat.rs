@@ -122,13 +122,15 @@ async fn write_image(
 ) -> Result<Exit, CommandError> {
     let [locator] = args.locators.as_slice() else {
         return Err(CommandError::new(
-            "cat.image",
+            "cat.one_image_only",
             "one picture is written at a time",
         ));
     };
     if args.output.is_none() && context.output.width.is_some() {
         let message = "a picture is not written to a terminal";
-        return Err(CommandError::new("cat.image", message).with_next("name a file: -o page.png"));
+        return Err(
+            CommandError::new("cat.one_image_only", message).with_next("name a file: -o page.png")
+        );
     }
     let (listed, page) = reader.one_page(&part_of(args, locator)?)?;
     let request = ImageRequest {
@@ -142,7 +144,7 @@ async fn write_image(
         Some(file) => fs::write(file, &image),
         None => io::stdout().lock().write_all(&image),
     };
-    written.map_err(|error| CommandError::new("cat.write", error.to_string()))?;
+    written.map_err(|error| CommandError::new("cat.write_failed", error.to_string()))?;
     if let Some(file) = &args.output {
         context
             .output
@@ -183,7 +185,7 @@ fn part_of(args: &CatArgs, locator: &str) -> Result<String, CommandError> {
     let whole = format!("{document}#{fragment}");
     if stemma_archive::document_part(&whole) != document {
         return Err(CommandError::new(
-            "cat.what",
+            "cat.part_unknown",
             format!("`{fragment}` is not a part of a document"),
         )
         .with_next("use --page 5-7,9, --section 0007 or --item 1A"));

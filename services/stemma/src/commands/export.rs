@@ -75,7 +75,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     };
     if args.out.is_none() && args.format == ExportKind::Pageindex && documents.len() > 1 {
         return Err(CommandError::new(
-            "export.out",
+            "export.one_document_only",
             format!(
                 "JSON output holds one document, but {} match",
                 documents.len()

@@ -28,8 +28,11 @@ pub struct KeyArgs {
 
 // Printed in a TOML string.
 fn name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !text.is_empty() && text.chars().all(is_plain) {
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    {
         Ok(text.into())
     } else {
         Err("a name has letters, digits, `-`, `_` and `.`".into())

@@ -205,13 +205,13 @@ fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut beside = file.clone().into_os_string();
-    beside.push(".stemma-new");
-    fs::write(&beside, content)?;
+    let mut written = file.clone().into_os_string();
+    written.push(".stemma-new");
+    fs::write(&written, content)?;
     if let Ok(before) = fs::metadata(&file) {
-        fs::set_permissions(&beside, before.permissions())?;
+        fs::set_permissions(&written, before.permissions())?;
     }
-    fs::rename(&beside, &file)
+    fs::rename(&written, &file)
 }
 
 impl McpClient {

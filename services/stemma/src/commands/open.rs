@@ -96,15 +96,16 @@ pub async fn sync_index(
 ) -> Result<SyncReport, CommandError> {
     let began = Instant::now();
     let notes = AtomicU64::new(0);
-    let note_remaining = |remaining: usize| {
-        let due = began.elapsed().as_secs() / NOTE_SECONDS;
-        if remaining > 0 && notes.fetch_max(due, Ordering::Relaxed) < due {
-            context.output.note(&format!(
-                "index: {} left · {} s",
-                counted(remaining, "document"),
-                began.elapsed().as_secs()
-            ));
-        }
-    };
-    Ok(index.sync(catalog, &note_remaining).await?)
+    Ok(index
+        .sync(catalog, &|remaining| {
+            let due = began.elapsed().as_secs() / NOTE_SECONDS;
+            if remaining > 0 && notes.fetch_max(due, Ordering::Relaxed) < due {
+                context.output.note(&format!(
+                    "index: {} left · {} s",
+                    counted(remaining, "document"),
+                    began.elapsed().as_secs()
+                ));
+            }
+        })
+        .await?)
 }

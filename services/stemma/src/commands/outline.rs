@@ -43,12 +43,12 @@ Examples:
 One heading per line: two spaces per level, the page, the title as printed.
   p. 3 PART I
     p. 4 Item 1. Business
-    p. 12:34 Overview         on line 34 of page 12, if the title stands there more than once
+    p. 12:34 Overview         on line 34 of page 12, if the title is there more than once
     p. 13 (?) Risk            not printed as written here: not verified, shown as doubtful
     p. 14 (window) Pages      pages without a heading; (preface): text before the first heading
 Texts without pages have `line 12` for `p. 12`. Lines that begin with # are comments.
 
-Each title must stand on its page. The result is a new version of the tree, by the method
+Each title must be on its page. The result is a new version of the tree, by the method
 `person`, without a model. Later ingests keep it while the file is unchanged. If the file changes,
 rules or a model decide again, and the gap outline.correction_dropped says so.")]
 pub struct OutlineArgs {
@@ -193,10 +193,11 @@ async fn published(
     let document = stemma_archive::document_part(locator);
     let listed = reader.documents_in_scope(&document)?;
     let [listed] = listed.as_slice() else {
-        return Err(
-            CommandError::new("outline.one", "an outline belongs to one document")
-                .with_next("name a document; `stemma ls` lists them"),
-        );
+        return Err(CommandError::new(
+            "outline.one_document_only",
+            "an outline belongs to one document",
+        )
+        .with_next("name a document; `stemma ls` lists them"));
     };
     let label = listed.label.clone();
     match reader.load_tree(listed).await? {
@@ -286,8 +287,11 @@ fn import_command(locator: &str, file: &Path, context: &Context) -> String {
 
 // Quoted where the shell would not take it as one word.
 fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c))
+    {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
@@ -329,7 +333,7 @@ fn run_editor(path: &Path) -> Result<(), CommandError> {
     };
     let editor = editor.to_string_lossy();
     Err(CommandError::new(
-        "outline.editor",
+        "outline.editor_failed",
         format!("the editor `{editor}` failed: {message}"),
     )
     .with_next("set $EDITOR"))
@@ -400,8 +404,8 @@ async fn publish(
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: Priority::Interactive,
-        terms: JobOptions {
+        priority: Priority::Interactive,
+        options: JobOptions {
             label: format!("outline of {label}"),
             ..JobOptions::default()
         },

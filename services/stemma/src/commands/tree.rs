@@ -117,8 +117,10 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         let locator = stemma_archive::document_part(&args.locator);
         let listed = reader.documents_in_scope(&locator)?;
         let [listed] = listed.as_slice() else {
-            return Err(CommandError::new("tree.one", "--format needs one document")
-                .with_next("stemma export --format pageindex --out DIR"));
+            return Err(
+                CommandError::new("tree.one_document_only", "--format needs one document")
+                    .with_next("stemma export --format pageindex --out DIR"),
+            );
         };
         let path = PathBuf::from(&listed.label);
         let exported = reader

@@ -148,7 +148,7 @@ fn chat_answers_each_line() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    // A line for each question, also for those that could not be asked; `/info` is no question, and `/in NOBODY` changes nothing.
+    // A line for each question, also for those that could not be asked; `/info` is not a question, and `/in NOBODY` changes nothing.
     assert_eq!(lines.len(), 4, "{answer:?}");
     assert!(
         lines[1]["question"] == "???" && lines[1]["error"]["code"].is_string(),

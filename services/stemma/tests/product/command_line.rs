@@ -55,13 +55,13 @@ fn the_nearest_store_above_is_used_and_named() {
     let named = env.stemma_in("filings/a", ["--store", "unused", "ls", "-R"]);
     assert_eq!(named.run().code, Some(2));
 
-    // The configuration beside the store is the configuration of its folder.
-    let beside = env.filings().parent().unwrap().join("stemma.toml");
-    std::fs::write(&beside, "[limits]\nmax_pages = 7\n").unwrap();
+    // The configuration next to the store is the configuration of its folder.
+    let file = env.filings().parent().unwrap().join("stemma.toml");
+    std::fs::write(&file, "[limits]\nmax_pages = 7\n").unwrap();
     let config = env.stemma_in("filings/a", ["config", "--json"]);
     let shown = config.run().out;
-    let beside = beside.display().to_string();
-    assert!(shown.contains(&beside), "{shown}");
+    let file = file.display().to_string();
+    assert!(shown.contains(&file), "{shown}");
 }
 
 #[test]

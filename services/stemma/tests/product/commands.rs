@@ -200,7 +200,7 @@ fn failing_batch_lines_do_not_stop_the_batch() {
         summary,
         [
             (&code("1"), &code("locator.not_found"), &code("1")),
-            (&none, &code("search.batch"), &code("3")),
+            (&none, &code("search.batch_invalid"), &code("3")),
             (&code("2"), &code("search.no_words"), &code("4")),
             (&code("3"), &none, &none),
         ]
@@ -279,7 +279,7 @@ fn evaluations_exit_by_their_thresholds() {
         "config.no_model"
     );
     let wrong = eval("structure wrong.json").json()["error"].clone();
-    assert_eq!(wrong["code"], "eval.truth");
+    assert_eq!(wrong["code"], "eval.truth_invalid");
     assert!(
         wrong["message"]
             .as_str()
@@ -324,7 +324,7 @@ fn errors_name_a_reason_and_a_next_step() {
         (&["cat", "scanned#item-99"], "locator.no_item"),
         (&["cat", "scanned#p=900"], "locator.no_page"),
         (&["stat", "scanned#9999"], "locator.no_section"),
-        (&["ls", "/@nope"], "scope.no_axis"),
+        (&["ls", "/@nope"], "scope.facet_unknown"),
         (&["ls", "/@company/Nobody"], "scope.not_found"),
         (&["grep", "("], "grep.pattern"),
         (&["cat", "scanned#p=abc"], "locator.invalid"),
@@ -336,11 +336,11 @@ fn errors_name_a_reason_and_a_next_step() {
         (&["search", "risk", "--strategy", "beam"], "config.no_model"),
         (
             &["search", "risk", "--strategy", "beam", "--skip", "5"],
-            "search.skip",
+            "search.skip_unsupported",
         ),
         (&["ingest", "nowhere.pdf"], "input.not_found"),
         (&["rm", "/"], "rm.not_confirmed"),
-        (&["export"], "export.out"),
+        (&["export"], "export.one_document_only"),
         (&["status", "j-0"], "job.unknown"),
         (&["--config", "none.toml", "config"], "config.invalid"),
     ];
@@ -518,7 +518,7 @@ fn closed_pipe(lab: &TestEnv, command: &str) -> CommandOutput {
 }
 
 #[test]
-fn readers_work_beside_a_writer_but_a_second_writer_fails() {
+fn readers_work_next_to_a_writer_but_a_second_writer_fails() {
     let lab = TestEnv::new();
     lab.put_twelve();
     let gate = Gate::close(&lab);
@@ -612,7 +612,7 @@ fn hostile_file_names_are_escaped() {
     assert_eq!(
         crate::support::files(&lab.path("out")).len(),
         names.len(),
-        "something was written beside the folder"
+        "something was written next to the folder"
     );
 }
 

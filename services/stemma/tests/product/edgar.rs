@@ -388,7 +388,7 @@ fn linkbase(label: &str) -> String {
 }
 
 #[test]
-fn labels_beside_a_filing_name_its_facts() {
+fn labels_next_to_a_filing_name_its_facts() {
     let lab = TestEnv::new();
     let labels = format!("{TEN_K}/seven-20241231_lab.xml");
     lab.put(

@@ -51,7 +51,7 @@ fn a_current_report_leads_to_the_exhibit_with_its_content() {
             (text("id"), text("status"))
         })
         .collect();
-    // The exhibit's heading is no Item of the report.
+    // The exhibit's heading is not an Item of the report.
     let expected = [("8-K.2.02", "by_reference"), ("8-K.9.01", "full")];
     assert_eq!(found, expected, "{answer:#}");
     let places = items[0]["content"].as_array().unwrap();

@@ -321,7 +321,7 @@ fn empty_folders_and_empty_files_are_reported() {
     let nothing = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     assert_eq!(
         (nothing.code, &nothing.json()["error"]["code"]),
-        (Some(2), &Value::from("input.nothing"))
+        (Some(2), &Value::from("input.no_documents"))
     );
     for n in 0..5 {
         lab.put(&format!("{n}.{}", ["pdf", "md", "txt"][n % 3]), "");
@@ -353,7 +353,7 @@ fn files_with_equal_stems_stay_distinct() {
         };
         lab.put(path, bytes);
     }
-    // The way to a folder is no part of a name.
+    // The way to a folder is not part of a name.
     let summary = lab
         .stemma("store", ["--json", "ingest", "filings/y/../../filings"])
         .run()

@@ -73,7 +73,7 @@ fn sidecars_and_paths_supply_metadata() {
     let answer = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     assert_eq!(answer.code, Some(2));
     let error = answer.json()["error"].clone();
-    assert_eq!(error["code"], "input.sidecar");
+    assert_eq!(error["code"], "input.metadata_invalid");
     assert!(
         error["message"]
             .as_str()

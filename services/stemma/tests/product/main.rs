@@ -4,7 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "tests and what they stand on"
+    reason = "tests and their fixtures"
 )]
 
 mod ask;

@@ -46,8 +46,8 @@ fn a_page_and_a_part_of_it_are_drawn() {
     assert_eq!(part.code, Some(0), "{part:?}");
     assert_eq!(size(&fs::read(lab.path("page.png")).unwrap()), (612, 396));
     for (question, code) in [
-        (&["report"][..], "image.one_page"),
-        (&["report#p=2-3"], "image.one_page"),
+        (&["report"][..], "image.one_page_only"),
+        (&["report#p=2-3"], "image.one_page_only"),
         (&["report#p=90"], "locator.no_page"),
     ] {
         let refused = draw(question);

@@ -29,7 +29,7 @@ fn letters(title: &str) -> String {
         .collect()
 }
 
-/// The titles (with what number stands before them) and places of a tree.
+/// The titles (with the number before them) and places of a tree.
 fn titles_and_places(tree: &SectionTree) -> Vec<(String, u32)> {
     let titles = |section: &stemma_document::Section| {
         let numbered = format!(
@@ -367,7 +367,7 @@ fn encrypted_documents_open_or_request_a_password() {
     }
 }
 
-/// The truth's titles with the lines they stand on.
+/// The truth's titles with the lines they are on.
 fn lines(truth: &GeneratedTextTruth) -> Vec<(String, u32)> {
     truth
         .nodes

@@ -14,7 +14,7 @@ const TOPICS: [&str; 6] = [
     "quarries",
 ];
 
-/// The lines of a page; its topic stands on no other page.
+/// The lines of a page; its topic is on no other page.
 fn lines(page: usize) -> Vec<String> {
     let divisions = ["alpha", "bravo", "delta", "gamma", "kappa", "omega"];
     let sentence = |n: usize| {

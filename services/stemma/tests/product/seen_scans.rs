@@ -16,7 +16,7 @@ const LONG_SIDE: u32 = 1_568;
 const TABLES: u32 = 3;
 const CHART: &str = "Sales by region\nAsia region: 45%\nEurope region: ~30%";
 
-/// A scan of one page, of which text recognition is unsure, and a model that sees it.
+/// A scan of one page that text recognition is unsure of, and a model that sees it.
 pub struct SeenScan {
     pub lab: TestEnv,
     pub provider: Provider,
@@ -91,15 +91,19 @@ impl SeenScan {
         let read = self.page.recognition().unwrap().words();
         let words = self.page.lines.iter().flat_map(|line| {
             let text = |start: u32, end: u32| &line.text[start as usize..end as usize];
-            let words = line.words.iter();
-            words.map(move |word| text(word.start, word.end))
+            line.words
+                .iter()
+                .map(move |word| text(word.start, word.end))
         });
         words.zip(read.map(|read| read.confidence)).collect()
     }
 
     fn text(&self) -> String {
-        let lines = self.page.lines.iter();
-        lines.map(|line| format!("{}\n", line.text)).collect()
+        self.page
+            .lines
+            .iter()
+            .map(|line| format!("{}\n", line.text))
+            .collect()
     }
 }
 
@@ -181,8 +185,8 @@ fn check_the_whole_path(dialect: &'static str) {
     let answer = seen.command(&ask).run().json();
     let claims = answer["claims"].as_array().unwrap();
     let about = |text: &str| -> Vec<&Value> {
-        let claims = claims.iter();
         claims
+            .iter()
             .filter(|claim| claim["text"].as_str().unwrap().contains(text))
             .collect()
     };

@@ -122,9 +122,12 @@ fn uploaded_documents_are_processed_read_and_removed() {
         Some(about["pageNum"].clone())
     );
     let refused = send_request(port, sending, &form("notes.exe", b"MZ")).unwrap();
-    assert_eq!((refused.0, &refused.1["code"]), (422, &json!("input.kind")));
-    let beside = lab.stemma("store", ["ingest", "filings"]).run();
-    assert_eq!(beside.code, Some(2), "the store has one writer: {beside:?}");
+    assert_eq!(
+        (refused.0, &refused.1["code"]),
+        (422, &json!("input.unsupported"))
+    );
+    let second = lab.stemma("store", ["ingest", "filings"]).run();
+    assert_eq!(second.code, Some(2), "the store has one writer: {second:?}");
     let gone = send_request(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
     assert_eq!((gone.0, &gone.1["deleted"]), (200, &json!(true)));
     assert_eq!(
@@ -283,7 +286,7 @@ fn retrieval_evaluation_scores_questions() {
         .run();
     assert_eq!(
         (wrong.code, &wrong.json()["error"]["code"]),
-        (Some(2), &json!("eval.figure"))
+        (Some(2), &json!("eval.figure_unknown"))
     );
     let vectors = lab.stemma("store", ["--json", "index", "vectors"]).run();
     assert_eq!(

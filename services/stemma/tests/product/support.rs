@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// How long one command may take, on a machine that does much else.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// A folder with documents in `filings/` and any number of stores beside it.
+/// A folder with documents in `filings/` and any number of stores next to it.
 pub struct TestEnv(TempDir);
 
 impl TestEnv {

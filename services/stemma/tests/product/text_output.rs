@@ -5,7 +5,7 @@ use stemma_filings::{FilingKind, Spec, generate, markdown};
 
 use crate::support::TestEnv;
 
-/// The 10-Ks of two years, a text, a file that is no PDF and one of an unsupported type.
+/// The 10-Ks of two years, a text, a file that is not a PDF and one of an unsupported type.
 fn put_documents(env: &TestEnv) {
     for year in [2021, 2022] {
         let spec = Spec {

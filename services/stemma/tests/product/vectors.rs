@@ -50,7 +50,7 @@ impl VectorsEnv {
         lab.put(
             "long.md",
             (0..LONG)
-                .map(|at: usize| format!("# Chapter {at}\n\nWhat stands in chapter {at}.\n\n"))
+                .map(|at: usize| format!("# Chapter {at}\n\nWhat is in chapter {at}.\n\n"))
                 .collect::<String>(),
         );
         lab.ingest("store", &[]);

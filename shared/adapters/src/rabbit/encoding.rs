@@ -142,7 +142,7 @@ mod tests {
             signature: Some("5d41".into()),
             dead: Some(DeadReason {
                 queue: "cpu.bulk".into(),
-                reason: "it is no task: expected value".into(),
+                reason: "it is not a task: expected value".into(),
                 deliveries: 2,
             }),
         };

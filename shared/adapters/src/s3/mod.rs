@@ -219,24 +219,26 @@ async fn load_credential_chain(
     }
     let loaded = standard.load().await;
     let region = loaded.region().cloned();
-    let missing = |message: String| {
-        let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
-        PortError::permanent(
-            "blobs.connect",
-            format!("no S3 credentials: {message}; {next}"),
-        )
-    };
     let Some(chain) = loaded.credentials_provider() else {
-        return Err(missing("there is no chain".into()));
+        return Err(missing_credentials("there is no chain"));
     };
     match tokio::time::timeout(CREDENTIALS_TIMEOUT, chain.provide_credentials()).await {
         Ok(Ok(_)) => Ok((chain, region)),
-        Ok(Err(error)) => Err(missing(error::error_chain(&error))),
-        Err(_) => Err(missing(format!(
+        Ok(Err(error)) => Err(missing_credentials(&error::error_chain(&error))),
+        Err(_) => Err(missing_credentials(&format!(
             "nothing found within {} s",
             CREDENTIALS_TIMEOUT.as_secs()
         ))),
     }
+}
+
+fn missing_credentials(message: &str) -> PortError {
+    let next =
+        "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
+    PortError::permanent(
+        "blobs.connect",
+        format!("no S3 credentials: {message}; {next}"),
+    )
 }
 
 fn content_length(header: Option<i64>) -> Result<u64, S3Error> {

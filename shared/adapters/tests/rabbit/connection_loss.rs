@@ -143,7 +143,7 @@ pub fn consume(
     let stop = CancellationToken::new();
     let env = Env::system();
     let consumer = Consumer {
-        presence: HeartbeatReporter::new(&env, "w-1", "worker"),
+        heartbeat: HeartbeatReporter::new(&env, "w-1", "worker"),
         queue: Retrying::new(&env, Arc::clone(queue) as Arc<dyn Queue>),
         env,
         name: LANE,

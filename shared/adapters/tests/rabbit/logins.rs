@@ -84,7 +84,7 @@ async fn roles_consume_only_what_they_work_on() {
         let scaler = connect(&logins[4], prefix).await;
 
         let flow = QueueName::Flow(0);
-        // One flow queue stands for all.
+        // One flow queue represents all.
         for queue in QueueName::all().filter(|queue| !matches!(queue, QueueName::Flow(1..))) {
             let lane = queue.lane().map(|(lane, _)| lane);
             for (role, is_own) in [

@@ -122,7 +122,7 @@ impl Flow for PageSumWork {
             },
             settings: job.settings.clone(),
             flow_revision: 1,
-            class: job.class,
+            priority: job.priority,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
@@ -164,13 +164,13 @@ impl RedisCluster {
             stop: CancellationToken::new(),
         };
         let env = cluster.env.clone();
-        let presence = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
+        let heartbeat = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
         let coordinator = Coordinator::<PageSumWork>::new(
             env,
             cluster.ports.clone(),
             100,
             Arc::new(|_| ()),
-            presence,
+            heartbeat,
         );
         cluster.env.spawn(coordinator.run(cluster.stop.clone()));
         let registry = StageRegistry::default()
@@ -178,13 +178,13 @@ impl RedisCluster {
             .with_stage::<AddTotal>();
         let tools = Arc::clone(&cluster.pages);
         let env = cluster.env.clone();
-        let presence = HeartbeatReporter::new(&cluster.env, "worker", "worker");
+        let heartbeat = HeartbeatReporter::new(&cluster.env, "worker", "worker");
         let performer = TaskExecutor::new(
             env,
             cluster.ports.clone(),
             registry,
             tools,
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
         );
         let consumer = Consumer {
             env: cluster.env.clone(),
@@ -192,7 +192,7 @@ impl RedisCluster {
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency: CONCURRENCY,
             grace: Duration::from_secs(1),
-            presence,
+            heartbeat,
         };
         cluster
             .env
@@ -207,10 +207,10 @@ impl RedisCluster {
             settings: settings::freeze::<PageSumWork>(&self.ports.blobs, &"s".into())
                 .await
                 .unwrap(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: DOCUMENTS,
             submitted_ms: 0,
-            terms: stemma_engine::flow::JobOptions::default(),
+            options: stemma_engine::flow::JobOptions::default(),
         };
         let entries: Vec<_> = (0..DOCUMENTS)
             .map(|n| JobEntry {

@@ -41,7 +41,7 @@ async fn many_clients_share_one_limit() {
     };
     let quota = Quota::per_minute(3_000, 60_000_000);
     let cost = RequestCost {
-        class: Priority::Interactive,
+        priority: Priority::Interactive,
         tokens: 10_000,
     };
     let started = Instant::now();
@@ -95,7 +95,7 @@ async fn pause_applies_to_all_clients() {
     let other = new_client(&server);
     let quota = Quota::per_minute(600, 60_000);
     let cost = RequestCost {
-        class: Priority::Interactive,
+        priority: Priority::Interactive,
         tokens: 1,
     };
     const HOUR_MS: u64 = 3_600_000;

@@ -120,7 +120,7 @@ async fn lost_scripts_are_reloaded() {
     let ledger = RedisLedger::new(server.client(""));
     let limiter = RedisLimiter::new(server.client(""), Env::system());
     let cost = RequestCost {
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         tokens: 10,
     };
     for _ in 0..2 {
@@ -151,7 +151,7 @@ async fn flush_starts_new_epoch_and_grants_at_most_a_burst() {
         ..Quota::per_minute(60, 60_000)
     };
     let cost = RequestCost {
-        class: Priority::Interactive,
+        priority: Priority::Interactive,
         tokens: 10,
     };
     let grants = async || {

@@ -84,7 +84,7 @@ async fn agent_outage_is_not_reported_as_not_in_documents() {
     for (broken, calls, code) in [
         (Some(401), 16, "model.configuration"),
         (None, 16, "model.reply_unreadable"),
-        (None, 2, "answer.limit"),
+        (None, 2, "answer.limit_reached"),
     ] {
         let archive = TestArchive::new();
         let turn = Arc::new(AtomicU32::new(0));

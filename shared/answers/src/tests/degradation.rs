@@ -18,7 +18,10 @@ async fn without_a_model_the_answer_is_search_only() {
         .ask_with(None, None, &capex_question(), &mut Vec::new())
         .await;
     assert_eq!(none.outcome, AnswerOutcome::SearchOnly);
-    assert_eq!(none.degradation.unwrap().code.as_str(), "model.absent");
+    assert_eq!(
+        none.degradation.unwrap().code.as_str(),
+        "model.not_configured"
+    );
     assert!(!none.sections.is_empty() && none.model.is_none());
     let (_, away) = Model::new(|_| {
         Err(LlmError::Server {
@@ -43,7 +46,7 @@ async fn without_a_model_the_answer_is_search_only() {
     };
     assert_eq!(
         archive.ask(client, &capped).await.degradation.unwrap().code,
-        "answer.limit"
+        "answer.limit_reached"
     );
 }
 
@@ -219,6 +222,6 @@ async fn what_was_found_and_not_read_is_not_said_to_be_missing() {
     };
     let answer = archive.ask(client, &question).await;
     assert_eq!(answer.outcome, AnswerOutcome::SearchOnly, "{answer:?}");
-    assert_eq!(answer.degradation.unwrap().code, "answer.limit");
+    assert_eq!(answer.degradation.unwrap().code, "answer.limit_reached");
     assert!(model.requests().is_empty());
 }

@@ -82,7 +82,7 @@ async fn further_calls_are_bounded_and_a_refusal_is_stored() {
     let limited = archive.ask(client, &question).await;
     assert_eq!(limited.outcome, AnswerOutcome::SearchOnly);
     let code = limited.degradation.map(|degraded| degraded.code);
-    assert_eq!(code.as_deref(), Some("answer.limit"));
+    assert_eq!(code.as_deref(), Some("answer.limit_reached"));
 }
 
 #[tokio::test]

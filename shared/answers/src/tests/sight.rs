@@ -42,7 +42,7 @@ impl PageViewer for BlankPages {
             return Ok(blank_page(doc, page));
         }
         Err(Degradation {
-            code: "source.elsewhere".into(),
+            code: "source.not_available".into(),
             message: "the file is gone".into(),
             next: None,
         })
@@ -254,7 +254,7 @@ async fn answers_without_the_pictures_say_so() {
     )
     .await;
     let degraded = answer.degradation.unwrap();
-    assert_eq!(degraded.code, "source.elsewhere");
+    assert_eq!(degraded.code, "source.not_available");
     assert!(degraded.message.ends_with("answered without the picture"));
     assert!(answer.claims[0].verified && answer.pictures.is_empty());
     assert_eq!(seeing.requests(), []);
@@ -285,7 +285,7 @@ async fn pictures_count_before_the_call() {
     };
     let (seeing, client) = scripted_client(&json!([claim(CAPEX, &[(1, QUOTE)])]));
     let answer = see(&archive, None, client, &DRAWN, &seeing_question).await;
-    assert_eq!(answer.degradation.unwrap().code, "answer.limit");
+    assert_eq!(answer.degradation.unwrap().code, "answer.limit_reached");
     assert_eq!(
         seeing.requests(),
         [],

@@ -284,7 +284,7 @@ async fn interrupted_search_returns_partial_results_with_a_note() {
         .await;
         assert_eq!(
             notes(&result),
-            ["model.away", "fallback.lexical"],
+            ["model.unavailable", "fallback.lexical"],
             "{}",
             strategy.as_str()
         );

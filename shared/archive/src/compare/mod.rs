@@ -274,7 +274,7 @@ fn resolve_focus(
             .parse()
             .map_err(|error: stemma_retrieval::SearchError| {
                 ApiError::new(
-                    "search.item",
+                    "search.item_unknown",
                     error.to_string(),
                     "Items are written 1A, 7, II.1A or 2.02",
                 )

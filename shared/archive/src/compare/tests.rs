@@ -175,7 +175,7 @@ async fn invalid_comparisons_are_refused_with_candidates() {
     );
     assert_eq!(
         refused(Some("ACME_2021"), "ACME_2022", Some("x")).await.0,
-        "search.item"
+        "search.item_unknown"
     );
     assert_eq!(
         refused(Some("ACME_2021#0001"), "ACME_2022", Some("1"))

@@ -191,14 +191,16 @@ fn apply_span_id(mut span: SpanData) -> SpanData {
 // that log lines do not carry them twice.
 fn describe(mut span: SpanData) -> SpanData {
     let value = |name: &str| {
-        let mut attributes = span.attributes.iter();
-        let found = attributes.find(|attribute| attribute.key.as_str() == name);
+        let found = span
+            .attributes
+            .iter()
+            .find(|attribute| attribute.key.as_str() == name);
         found.map(|attribute| attribute.value.as_str().into_owned())
     };
     let stage = value(STAGE_FIELD).unwrap_or_default();
     let (name, kind) = match span.name.as_ref() {
         "task" => (stage, SpanKind::Consumer),
-        "wave" => (format!("publish {stage}"), SpanKind::Producer),
+        "publish_batch" => (format!("publish {stage}"), SpanKind::Producer),
         "port" => (value(OPERATION_FIELD).unwrap_or_default(), SpanKind::Client),
         "call" => ("model call".into(), SpanKind::Client),
         "child" => ("extraction child".into(), SpanKind::Client),
@@ -364,7 +366,7 @@ mod tests {
         }
     }
 
-    const WAVE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const PUBLISH_BATCH: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[tokio::test]
     async fn spans_use_the_parent_and_id_from_their_fields() {
@@ -372,10 +374,10 @@ mod tests {
         let traces = TracePipeline::start(exporter.clone(), "worker", 1.0);
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
-            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, outcome = tracing::field::Empty);
+            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = PUBLISH_BATCH, outcome = tracing::field::Empty);
             task.in_scope(|| tracing::info_span!(target: "stemma_llm", "call").in_scope(|| ()));
             task.record("outcome", "done");
-            tracing::info_span!(target: "stemma_engine", "wave", traceparent = %WAVE, span_id = "00f067aa0ba902b7")
+            tracing::info_span!(target: "stemma_engine", "publish_batch", traceparent = %PUBLISH_BATCH, span_id = "00f067aa0ba902b7")
                 .in_scope(|| ());
             tracing::info_span!(target: "other", "noise").in_scope(|| ());
         });
@@ -416,12 +418,12 @@ mod tests {
         let traces = TracePipeline::start(exporter.clone(), "worker", 1.0);
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
-            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, stage = "outline");
+            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = PUBLISH_BATCH, stage = "outline");
             task.in_scope(|| {
                 tracing::trace_span!(target: "stemma_engine", "port", operation = "blobs.put")
                     .in_scope(|| ());
             });
-            tracing::info_span!(target: "stemma_engine", "wave", traceparent = WAVE, stage = "outline").in_scope(|| ());
+            tracing::info_span!(target: "stemma_engine", "publish_batch", traceparent = PUBLISH_BATCH, stage = "outline").in_scope(|| ());
             let started_ms = 1_000_u64;
             tracing::info_span!(target: "stemma_engine", "run", trace_id = "0af7651916cd43dd8448eb211c80319c", span_id = "00f067aa0ba902b7", started_ms)
                 .in_scope(|| ());
@@ -502,7 +504,7 @@ mod tests {
 
     #[test]
     fn invalid_traceparent_is_ignored() {
-        assert!(parse_traceparent(WAVE).is_some_and(|parent| parent.is_remote()));
+        assert!(parse_traceparent(PUBLISH_BATCH).is_some_and(|parent| parent.is_remote()));
         for wrong in [
             "",
             "00",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent};
 use stemma_gateway::AppState;
 use stemma_gateway::admission::ModelRequest;
-use stemma_gateway::extract::{HandlerResult, Json, json as answered};
+use stemma_gateway::extract::{HandlerResult, Json, json};
 use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
@@ -97,7 +97,7 @@ struct ChatAnnotation {
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = ChatRequest,
     responses((status = 200, content((ChatCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     ModelRequest(permit): ModelRequest,
     collections: CollectionScope,
     headers: HeaderMap,
@@ -110,16 +110,16 @@ pub(crate) async fn completions(
         stream,
         stream_options,
     } = body;
-    let (archive, scopes) = resolve_model(&site, &collections, &model)?;
-    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
-    let created = site.env.now_ms() / 1_000;
+    let (archive, scopes) = resolve_model(&state, &collections, &model)?;
+    let dialogue = Conversation::new(&state, place, &archive, scopes, &messages)?;
+    let created = state.env.now_ms() / 1_000;
     if !stream {
-        let answer = dialogue.answer(&site.env).await?;
-        return answered(completion(&headers, &model, created, &answer)).await;
+        let answer = dialogue.answer(&state.env).await?;
+        return json(completion(&headers, &model, created, &answer)).await;
     }
     let with_usage = stream_options.is_some_and(|options| options.include_usage);
     let frames = dialogue
-        .stream(&site.env)
+        .stream(&state.env)
         .filter_map(|event| async { final_result(event) });
     // Text is sent once the answer is stored, so all chunks carry its id.
     let frames = frames.take(1).flat_map(move |ended| {

@@ -34,12 +34,12 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 
 // A model is a visible collection, optionally with a scope; any other name is a scope in the first collection.
 fn resolve_model(
-    site: &AppState,
+    state: &AppState,
     collections: &CollectionScope,
     model: &str,
 ) -> Result<(Arc<Archive>, Vec<String>), Problem> {
     let (first, rest) = model.split_once('/').unwrap_or((model, ""));
-    let is_collection = site
+    let is_collection = state
         .visible_collections(collections)
         .into_iter()
         .any(|collection| collection.as_str() == first);
@@ -48,7 +48,7 @@ fn resolve_model(
     } else {
         (None, model)
     };
-    let archive = site.archive(collections, collection)?;
+    let archive = state.archive(collections, collection)?;
     let scope = scope.trim_matches('/');
     if scope.is_empty() {
         return Ok((archive, Vec::new()));

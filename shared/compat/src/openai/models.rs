@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::Serialize;
 use stemma_archive::ListRequest;
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Path, json as answered};
+use stemma_gateway::extract::{HandlerResult, Path, json};
 use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
@@ -38,20 +38,20 @@ pub(super) struct OpenAiModel {
 /// model.
 #[utoipa::path(get, path = "/v1/models", operation_id = "openai_models", tag = "openai", responses((status = 200, body = ModelList)))]
 pub(super) async fn list(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     collections: CollectionScope,
 ) -> HandlerResult {
     let mut models = Vec::new();
-    for collection in site.visible_collections(&collections) {
+    for collection in state.visible_collections(&collections) {
         models.push(model(collection.as_str()));
-        let Ok(reader) = site.archive(&collections, Some(collection.as_str())) else {
+        let Ok(reader) = state.archive(&collections, Some(collection.as_str())) else {
             continue;
         };
         let top = reader.list(&ListRequest::default())?;
         let folders = top.folders.iter().take(MAX_FOLDERS);
         models.extend(folders.map(|folder| model(&format!("{collection}{}", folder.locator))));
     }
-    answered(ModelList {
+    json(ModelList {
         object: "list",
         data: models,
     })
@@ -65,12 +65,12 @@ pub(super) async fn list(
     params(("model" = String, Path, description = "a collection, a folder, an axis path or a document")),
     responses((status = 200, body = OpenAiModel)))]
 pub(super) async fn one(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     collections: CollectionScope,
     Path(name): Path<String>,
 ) -> HandlerResult {
-    resolve_model(&site, &collections, &name)?;
-    answered(model(&name)).await
+    resolve_model(&state, &collections, &name)?;
+    json(model(&name)).await
 }
 
 fn model(name: &str) -> OpenAiModel {

@@ -14,7 +14,7 @@ use stemma_archive::pageindex_fields::{is_root, name_of};
 use stemma_document::DocId;
 use stemma_gateway::AppState;
 use stemma_gateway::admission::ModelRequest;
-use stemma_gateway::extract::{HandlerResult, Json, find_document, json as answered};
+use stemma_gateway::extract::{HandlerResult, Json, find_document, json};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
@@ -118,7 +118,7 @@ enum DocumentIds {
 #[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = PageIndexChatRequest,
     responses((status = 200, content((PageIndexCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     ModelRequest(permit): ModelRequest,
     collections: CollectionScope,
     Json(body): Json<PageIndexChatRequest>,
@@ -131,18 +131,18 @@ pub(crate) async fn completions(
         stream,
         enable_citations,
     } = body;
-    let archive = site.archive(&collections, None)?;
+    let archive = state.archive(&collections, None)?;
     let scopes = scopes(&archive, doc_id, folder_id)?;
-    let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
+    let dialogue = Conversation::new(&state, place, &archive, scopes, &messages)?;
     let style = CitationStyle {
         tags: enable_citations,
-        created: site.env.now_ms() / 1_000,
+        created: state.env.now_ms() / 1_000,
     };
     if !stream {
-        let answer = dialogue.answer(&site.env).await?;
-        return answered(style.completion(&archive, &answer)).await;
+        let answer = dialogue.answer(&state.env).await?;
+        return json(style.completion(&archive, &answer)).await;
     }
-    let events = dialogue.stream(&site.env);
+    let events = dialogue.stream(&state.env);
     let frames = events.flat_map(move |event| {
         let frames: Vec<Frame> = match event {
             AnswerEvent::Step(step) => style.step(&step).iter().map(frame).collect(),
@@ -188,10 +188,12 @@ fn scopes(
     };
     if docs.is_empty() {
         // An empty list must not mean all documents.
-        return Err(
-            Problem::new(422, "request.doc_id", "`doc_id` names no document")
-                .with_next("leave it out to ask about all"),
-        );
+        return Err(Problem::new(
+            422,
+            "request.document_missing",
+            "`doc_id` names no document",
+        )
+        .with_next("leave it out to ask about all"));
     }
     docs.iter()
         .map(|doc| Ok(find_document(archive, doc)?.label.clone()))

@@ -13,7 +13,7 @@ use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
+use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use stemma_store::PortResult;
@@ -169,7 +169,7 @@ pub(crate) async fn document(
         Some(published) => Some(result(&archive, &listed, published, kind).await?),
         None => None,
     };
-    answered(PageIndexDocumentContent {
+    json(PageIndexDocumentContent {
         doc_id: listed.doc().to_string(),
         status: status(listed.state),
         retrieval_ready: result.is_some(),
@@ -257,7 +257,7 @@ pub(crate) async fn metadata(
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let listed = find_document(&archive, &doc)?;
-    answered(document_info(&listed)).await
+    json(document_info(&listed)).await
 }
 
 /// List documents
@@ -307,7 +307,7 @@ pub(crate) async fn list(
         .take(limit)
         .map(|listed| document_info(&listed))
         .collect();
-    answered(PageIndexDocumentList {
+    json(PageIndexDocumentList {
         documents,
         total,
         limit,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, QueryParams, json as answered};
+use stemma_gateway::extract::{HandlerResult, QueryParams, json};
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
 
@@ -61,7 +61,7 @@ pub(crate) async fn list(
         None => all(&archive).map_err(ApiError::from)?,
         Some(parent) => below(&archive, if is_root(&parent) { "/" } else { &parent })?,
     };
-    answered(PageIndexFolderList {
+    json(PageIndexFolderList {
         total: folders.len(),
         folders,
     })

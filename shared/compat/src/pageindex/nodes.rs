@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use stemma_document::{Section, SectionSpan, SourceBody, text};
 
 /// Nodes of sections, with what is below them. Pages count from 1; `end_index` includes sub-sections; `page_index` is the
-/// first page, under the name older clients know. With a body, each has its own text: none stands in two nodes. Recursion
+/// first page, under the name older clients know. With a body, each has its own text: no text is in two nodes. Recursion
 /// is as deep as the tree, which building and reading both bound.
 pub(super) fn nodes(sections: &[Section], summaries: bool, body: Option<&SourceBody>) -> Value {
     sections

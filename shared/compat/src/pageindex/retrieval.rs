@@ -11,9 +11,7 @@ use stemma_archive::pageindex_fields::status;
 use stemma_archive::{ApiError, SearchHit, SearchRequest};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{
-    HandlerResult, Json, Path, QueryParams, find_document, json as answered,
-};
+use stemma_gateway::extract::{HandlerResult, Json, Path, QueryParams, find_document, json};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use stemma_retrieval::search::MAX_QUERY_CHARS;
@@ -76,7 +74,7 @@ struct RetrievalId {
 #[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = RetrievalRequest,
     responses((status = 200, body = RetrievalReceipt)))]
 pub(crate) async fn submit(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     collections: CollectionScope,
     Json(body): Json<RetrievalRequest>,
 ) -> HandlerResult {
@@ -93,10 +91,10 @@ pub(crate) async fn submit(
         )
         .into());
     }
-    let archive = site.archive(&collections, None)?;
+    let archive = state.archive(&collections, None)?;
     let doc = find_document(&archive, &doc_id)?.doc();
     tracing::debug!(thinking, "a retrieval was submitted");
-    answered(RetrievalReceipt {
+    json(RetrievalReceipt {
         retrieval_id: encode_id(&RetrievalId { doc, query }),
         status: "completed",
     })
@@ -130,7 +128,7 @@ pub(crate) async fn result(
     })?;
     let doc = listed.doc();
     if listed.entry().is_none() {
-        return answered(RetrievalResponse {
+        return json(RetrievalResponse {
             retrieval_id: id,
             doc_id: doc.to_string(),
             status: status(listed.state),
@@ -164,7 +162,7 @@ pub(crate) async fn result(
             .collect::<Vec<_>>()
     });
     let nodes = nodes.await.map_err(ApiError::from)?;
-    answered(RetrievalResponse {
+    json(RetrievalResponse {
         retrieval_id: id,
         doc_id: doc.to_string(),
         status: "completed",

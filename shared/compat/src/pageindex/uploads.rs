@@ -15,7 +15,7 @@ use stemma_archive::pageindex_fields::is_root;
 use stemma_document::DocId;
 use stemma_gateway::AppState;
 use stemma_gateway::admission::WriteRequest;
-use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
+use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt, upload_path};
@@ -71,14 +71,14 @@ pub(crate) struct RemoveResponse {
 #[utoipa::path(post, path = "/doc/", operation_id = "pageindex_submit", tag = "pageindex",
     request_body(content = UploadForm, content_type = "multipart/form-data"), responses((status = 200, body = UploadResponse)))]
 pub(crate) async fn submit(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     UploadAccess(uploads): UploadAccess,
     collections: CollectionScope,
     multipart: Result<Multipart, MultipartRejection>,
 ) -> HandlerResult {
     let multipart = multipart.map_err(|_| invalid_form())?;
     let upload = UploadForm::read(multipart).await?.into_upload()?;
-    let collection = site.archive(&collections, None)?.collection.clone();
+    let collection = state.archive(&collections, None)?.collection.clone();
     let name = upload
         .path
         .rsplit('/')
@@ -86,8 +86,8 @@ pub(crate) async fn submit(
         .unwrap_or_default()
         .to_owned();
     let UploadReceipt { doc, job } = uploads.submit(&collection, upload).await?;
-    wait_until_visible(&site, &collections, doc, true).await;
-    answered(UploadResponse {
+    wait_until_visible(&state, &collections, doc, true).await;
+    json(UploadResponse {
         doc_id: doc.to_string(),
         name,
         status: "queued",
@@ -102,17 +102,17 @@ pub(crate) async fn submit(
 #[utoipa::path(delete, path = "/doc/{doc}/", operation_id = "pageindex_remove", tag = "pageindex",
     params(("doc" = String, Path), LenientQuery), responses((status = 200, body = RemoveResponse)))]
 pub(crate) async fn remove(
-    State(site): State<AppState>,
+    State(state): State<AppState>,
     UploadAccess(uploads): UploadAccess,
     collections: CollectionScope,
     Path(doc): Path<String>,
     QueryParams(query): QueryParams<LenientQuery>,
 ) -> HandlerResult {
-    let archive = site.archive(&collections, query.collection.as_deref())?;
+    let archive = state.archive(&collections, query.collection.as_deref())?;
     let doc = find_document(&archive, &doc)?.doc();
     uploads.remove(&archive.collection, doc).await?;
-    wait_until_visible(&site, &collections, doc, false).await;
-    answered(RemoveResponse {
+    wait_until_visible(&state, &collections, doc, false).await;
+    json(RemoveResponse {
         doc_id: doc.to_string(),
         deleted: true,
         message: "removed",
@@ -126,30 +126,30 @@ pub(crate) struct UploadAccess(Arc<dyn UploadPort>);
 impl FromRequestParts<AppState> for UploadAccess {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, site: &AppState) -> Result<Self, Problem> {
-        let uploads = site.uploads()?;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let uploads = state.uploads()?;
         // Required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
         let headers = &parts.headers;
         if !headers.contains_key("api_key") && !headers.contains_key(header::AUTHORIZATION) {
             let detail = "writing needs a key header; any value if the server has no keys";
-            return Err(Problem::new(403, "key.unsaid", detail)
+            return Err(Problem::new(403, "key.missing", detail)
                 .with_next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
         }
-        WriteRequest::from_request_parts(parts, site).await?;
+        WriteRequest::from_request_parts(parts, state).await?;
         Ok(Self(Arc::clone(uploads)))
     }
 }
 
 // Waits briefly until readers see the change, so that the client's next request does.
 async fn wait_until_visible(
-    site: &AppState,
+    state: &AppState,
     collections: &CollectionScope,
     doc: DocId,
     listed: bool,
 ) {
     let pause = Duration::from_millis(50);
     for _ in 0..VISIBILITY_TIMEOUT.as_millis() / pause.as_millis() {
-        let Ok(reader) = site.archive(collections, None) else {
+        let Ok(reader) = state.archive(collections, None) else {
             return;
         };
         // A catalog that cannot be read fails the next request; the upload is stored.
@@ -157,8 +157,8 @@ async fn wait_until_visible(
         if is_listed.is_ok_and(|document| document.is_some() == listed) {
             return;
         }
-        site.collections.refresh_soon(&reader.collection);
-        site.env.sleep(pause).await;
+        state.collections.refresh_soon(&reader.collection);
+        state.env.sleep(pause).await;
     }
 }
 

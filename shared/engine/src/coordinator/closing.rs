@@ -56,8 +56,11 @@ impl<W: Flow> Coordinator<W> {
             let cancelled = cancelled(id);
             let is_stopped = cancelled.is_some() || exceeding.contains(&job.manifest.job);
             if is_stopped && !job.waits.holds(now) {
-                let runs = job.open_runs.values();
-                let runs: Vec<RunRef> = runs.map(|(_, header)| header.at.clone()).collect();
+                let runs: Vec<RunRef> = job
+                    .open_runs
+                    .values()
+                    .map(|(_, header)| header.at.clone())
+                    .collect();
                 stopped.push((id.clone(), cancelled, runs));
             }
         }
@@ -83,7 +86,7 @@ impl<W: Flow> Coordinator<W> {
         stops.buffer_unordered(CLOSES_AT_ONCE).collect::<()>().await;
     }
 
-    // The jobs of which more entries failed than they allow, as far as this coordinator knows: it counts the parts that it
+    // The jobs with more failed entries than they allow, as far as this coordinator knows: it counts the parts that it
     // has, and those that have ended if it has the head.
     fn exceeding_jobs(&self, table: &JobTable) -> BTreeSet<JobId> {
         let mut failed: BTreeMap<&JobId, (u64, &JobManifest)> = BTreeMap::new();
@@ -96,7 +99,7 @@ impl<W: Flow> Coordinator<W> {
             failed.entry(&manifest.job).or_insert((0, manifest)).0 += counts.failed;
         }
         let exceeding = failed.into_values().filter(|(failed, manifest)| {
-            let allowed = manifest.terms.max_failed;
+            let allowed = manifest.options.max_failed;
             allowed.is_some_and(|most| most.exceeded(*failed, manifest.entries))
         });
         exceeding
@@ -127,8 +130,9 @@ impl<W: Flow> Coordinator<W> {
     async fn save_cursors(&self) {
         let now = self.env.now_ms();
         let table = self.jobs.lock().await;
-        let due = table.heads.iter();
-        let due: Vec<_> = due
+        let due: Vec<_> = table
+            .heads
+            .iter()
             .filter(|(_, head)| !head.waits.holds(now))
             .filter_map(|(id, head)| Some((id.clone(), head.cursor_due()?)))
             .collect();
@@ -154,8 +158,9 @@ impl<W: Flow> Coordinator<W> {
         let table = self.jobs.lock().await;
         let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
         let due = due.filter_map(|(id, job)| Some((id.clone(), job.finished_report(now)?)));
-        let heads = table.heads.iter();
-        let heads = heads
+        let heads = table
+            .heads
+            .iter()
             .filter(|(_, head)| !head.waits.holds(now))
             .filter_map(|(id, head)| Some((id.clone(), head.finished_report(now)?)));
         let due: Vec<_> = due.chain(heads).collect();
@@ -200,7 +205,7 @@ impl<W: Flow> Coordinator<W> {
     }
 }
 
-// Runs of paused jobs and of jobs that use batches may stand for hours, which is no reason for an alert.
+// Runs of paused jobs and of jobs that use batches may wait for hours, which is not a reason for an alert.
 fn measure_open(table: &JobTable) {
     metrics::jobs_open(table.open.len());
     for state in metrics::RUN_STATES {
@@ -212,7 +217,7 @@ fn measure_open(table: &JobTable) {
 fn open_state(job: &OpenJob) -> &'static str {
     if job.paused {
         "paused"
-    } else if job.manifest.terms.batch {
+    } else if job.manifest.options.batch {
         "batch"
     } else {
         "active"

@@ -79,8 +79,9 @@ impl<W: Flow> Coordinator<W> {
         let control = jobs::load_control(&self.ports.blobs, job).await?;
         let mut cache = self.job_controls.lock();
         if cache.0.len() >= MAX_CACHED_CONTROLS {
-            let is_fresh = |read_ms: &Millis| now < read_ms + CONTROL_TTL_MS;
-            cache.0.retain(|_, (read_ms, _)| is_fresh(read_ms));
+            cache
+                .0
+                .retain(|_, (read_ms, _)| now < *read_ms + CONTROL_TTL_MS);
         }
         cache.0.insert(job.clone(), (now, control));
         Ok(control)
@@ -190,7 +191,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn poll_job_controls_once(&self) -> PortResult<()> {
-        self.presence.set_unfinished(self.oldest_tasks());
+        self.heartbeat.set_unfinished(self.oldest_tasks());
         self.refresh_controls().await;
         let now = self.env.now_ms();
         let mut table = self.jobs.lock().await;
@@ -205,8 +206,7 @@ impl<W: Flow> Coordinator<W> {
             // Their tasks are parked, or published again.
             let is_paused = control.paused.is_some();
             if job.paused != is_paused && control.cancelled.is_none() {
-                let runs = job.open_runs.values();
-                affected.extend(runs.map(|(_, header)| {
+                affected.extend(job.open_runs.values().map(|(_, header)| {
                     let run = header.at.clone();
                     if is_paused {
                         return CoordinatorMessage::Wake(run);
@@ -329,7 +329,7 @@ impl<W: Flow> Coordinator<W> {
     fn job_progress(&self, job: &JobId, tasks: RunProgress, now: Millis) -> JobProgress {
         JobProgress {
             job: job.clone(),
-            coordinator: self.presence.process().into(),
+            coordinator: self.heartbeat.process().into(),
             at_ms: now,
             entries: 0,
             counts: jobs::EntryCounts::default(),

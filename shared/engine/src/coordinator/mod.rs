@@ -84,7 +84,7 @@ pub struct Coordinator<W: Flow> {
     // Maximum number of runs open at once.
     open_documents: usize,
     observer: Observer,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     settings: SettingsCache<W>,
     latencies: Arc<LatencyHistogram>,
     runs: StdMutex<HashMap<RunId, Arc<runs::RunSlot<W>>>>,
@@ -115,13 +115,13 @@ struct JobTable {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// A coordinator that opens at most `open_documents` runs at once and reports as the process of `presence`.
+    /// A coordinator that opens at most `open_documents` runs at once and reports as the process of `heartbeat`.
     pub fn new(
         env: Env,
         ports: Ports,
         open_documents: usize,
         observer: Observer,
-        presence: Arc<HeartbeatReporter>,
+        heartbeat: Arc<HeartbeatReporter>,
     ) -> Arc<Self> {
         zero_counters::register_coordinator();
         Arc::new(Self {
@@ -129,7 +129,7 @@ impl<W: Flow> Coordinator<W> {
             ports,
             open_documents: open_documents.max(1),
             observer,
-            presence,
+            heartbeat,
             settings: SettingsCache::default(),
             latencies: Arc::default(),
             runs: StdMutex::default(),
@@ -170,7 +170,7 @@ impl<W: Flow> Coordinator<W> {
             name,
             concurrency,
             grace: GRACE,
-            presence: Arc::clone(&self.presence),
+            heartbeat: Arc::clone(&self.heartbeat),
         }
     }
 
@@ -200,7 +200,9 @@ impl<W: Flow> Handler for Coordinator<W> {
         let decoded: CoordinatorMessage = match serde_json::from_slice(&message.body) {
             Ok(decoded) => decoded,
             Err(error) => {
-                return Disposition::DeadLetter(format!("it is no coordinator message: {error}"));
+                return Disposition::DeadLetter(format!(
+                    "it is not a coordinator message: {error}"
+                ));
             }
         };
         let keys = &self.ports.message_keys;

@@ -56,8 +56,8 @@ impl Slots {
     // A share stays free of bulk work, so that a person does not wait behind it. A part of the rest is only for collections
     // that have less than they would get if one more shared the slots: one that comes later does not wait until runs of
     // others end, which may take hours, and takes most of what they free.
-    fn is_free(&self, collection: &str, class: Priority) -> bool {
-        if class == Priority::Interactive {
+    fn is_free(&self, collection: &str, priority: Priority) -> bool {
+        if priority == Priority::Interactive {
             return self.used < self.limit;
         }
         let bulk = self.limit - self.limit / INTERACTIVE_SHARE;
@@ -91,22 +91,24 @@ impl<W: Flow> Coordinator<W> {
                 && job.may_claim(now)
                 && job.next_weight().is_some()
             {
-                let class = Reverse(control.class.unwrap_or(job.manifest.class));
+                let priority = Reverse(control.priority.unwrap_or(job.manifest.priority));
                 let collection = jobs.entry(job.manifest.collection.clone()).or_default();
-                collection.insert((class, id.clone()));
+                collection.insert((priority, id.clone()));
             }
         }
         while picked.len() < most {
             let first = jobs.iter().filter_map(|(name, jobs)| {
-                let (Reverse(class), id) = jobs.first()?;
+                let (Reverse(priority), id) = jobs.first()?;
                 let weight = open.get(id)?.next_weight()?;
-                slots.is_free(name, *class).then(|| (name.clone(), weight))
+                slots
+                    .is_free(name, *priority)
+                    .then(|| (name.clone(), weight))
             });
             let Some(name) = round_robin.next(&first.collect()) else {
                 break;
             };
             let next = jobs.get_mut(&name).and_then(BTreeSet::pop_first);
-            let Some((class, id)) = next else { break };
+            let Some((priority, id)) = next else { break };
             let Some(job) = open.get_mut(&id) else { break };
             if let Some((number, entry)) = job.take_next() {
                 slots.take(&name, 1);
@@ -121,7 +123,7 @@ impl<W: Flow> Coordinator<W> {
                 && job.next_weight().is_some()
                 && let Some(jobs) = jobs.get_mut(&name)
             {
-                jobs.insert((class, id));
+                jobs.insert((priority, id));
             }
         }
         picked
@@ -136,8 +138,10 @@ impl<W: Flow> Coordinator<W> {
         if slots.used >= slots.limit {
             return Vec::new();
         }
-        let jobs = table.open.iter_mut();
-        let unloaded = jobs.filter(|(_, job)| job.needs_load() && job.may_claim(now));
+        let unloaded = table
+            .open
+            .iter_mut()
+            .filter(|(_, job)| job.needs_load() && job.may_claim(now));
         unloaded
             .take(most)
             .map(|(id, job)| (id.clone(), job.start_load()))

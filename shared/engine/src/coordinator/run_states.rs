@@ -99,7 +99,7 @@ mod tests {
             },
             settings: String::new(),
             flow_revision: 1,
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             opened_by: JobId("job".into()),
             input: Value::Null,
         };

@@ -193,10 +193,13 @@ impl<W: Flow> Coordinator<W> {
             run: run.clone(),
             state,
         };
-        let write = |records: Vec<RunRecord>| async move {
-            W::record_states(&self.env, &self.ports, &records).await
-        };
-        match self.run_states.record(record, write).await {
+        match self
+            .run_states
+            .record(record, |records| async move {
+                W::record_states(&self.env, &self.ports, &records).await
+            })
+            .await
+        {
             Err(error) if error.is_permanent() => {
                 tracing::warn!(run = %run.at.run, %error, "the state of a run is not recorded; lists lack it until its document is published");
                 Ok(())
@@ -337,7 +340,7 @@ impl<W: Flow> Coordinator<W> {
                 continue;
             }
             for task in slot.oldest.lock().iter() {
-                let first = oldest.entry((task.lane, task.class)).or_insert(*task);
+                let first = oldest.entry((task.lane, task.priority)).or_insert(*task);
                 first.since_ms = first.since_ms.min(task.since_ms);
             }
         }

@@ -1,7 +1,7 @@
 //! Which flow queues this coordinator consumes.
 //!
-//! Each flow queue has one active consumer: the broker serves the first subscriber, the others stand by. Every living
-//! coordinator owns a share of the queues. It subscribes to its share at once, and to the others, to stand by for their
+//! Each flow queue has one active consumer: the broker serves the first subscriber, the others are in reserve. Every living
+//! coordinator owns a share of the queues. It subscribes to its share at once, and to the others, as a reserve for their
 //! owners, only some time after the owners had the chance to be first. Owners follow from the heartbeats alone, so all
 //! coordinators agree within some seconds; while they do not, the broker still serves one consumer per queue.
 
@@ -37,10 +37,11 @@ fn owners(members: &BTreeSet<String>) -> Vec<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut owners = Vec::with_capacity(queues);
     for queue in 0..FLOW_QUEUES {
-        let has_room = |member: &&str| counts.get(member).copied().unwrap_or(0) < share;
-        let rank = |member: &&str| *blake3::hash(format!("{member} {queue}").as_bytes()).as_bytes();
         let members = members.iter().map(String::as_str);
-        let Some(owner) = members.filter(has_room).max_by_key(rank) else {
+        let Some(owner) = members
+            .filter(|member| counts.get(member).copied().unwrap_or(0) < share)
+            .max_by_key(|member| *blake3::hash(format!("{member} {queue}").as_bytes()).as_bytes())
+        else {
             break; // there are no members
         };
         *counts.entry(owner).or_default() += 1;
@@ -57,7 +58,7 @@ struct ConsumedQueue {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Consumes this coordinator's share of the flow queues, and stands by for the others, until `stop`.
+    /// Consumes this coordinator's share of the flow queues, and is the reserve for the others, until `stop`.
     pub(super) async fn consume_flows(self: Arc<Self>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let mut consumed: BTreeMap<u8, ConsumedQueue> = BTreeMap::new();
@@ -75,9 +76,9 @@ impl<W: Flow> Coordinator<W> {
                     .map(|queue| (queue, now + STAND_BY_AFTER_MS))
                     .collect();
             } else if members.is_empty() {
-                members.insert(self.presence.process().into());
+                members.insert(self.heartbeat.process().into());
             }
-            let me = self.presence.process();
+            let me = self.heartbeat.process();
             for (queue, owner) in (0..).zip(owners(&members)) {
                 let waits = stand_by_ms.get(&queue).is_some_and(|until| *until > now);
                 let is_used = consumed
@@ -131,7 +132,7 @@ impl<W: Flow> Coordinator<W> {
             })
             .map(|heartbeat| heartbeat.process)
             .collect();
-        living.insert(self.presence.process().into());
+        living.insert(self.heartbeat.process().into());
         Ok(living)
     }
 

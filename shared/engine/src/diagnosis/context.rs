@@ -51,7 +51,7 @@ pub struct RunFacts {
     pub run: RunId,
     /// Blob prefix of its document.
     pub scope: String,
-    pub class: Priority,
+    pub priority: Priority,
     /// `None` while the run has not ended.
     pub outcome: Option<RunOutcome>,
     /// Tasks without an outcome.
@@ -143,24 +143,23 @@ fn decode<T: DeserializeOwned>(records: &[StatusRecord]) -> impl Iterator<Item =
 }
 
 fn has_all_services(processes: &[Heartbeat]) -> bool {
-    let is_alive = |service| {
-        let mut alive = processes.iter().map(|process| process.service.as_str());
-        alive.any(|other| other == service || other == "all")
-    };
     ["coordinator", "worker", "assembler"]
         .into_iter()
-        .all(is_alive)
+        .all(|service| {
+            let mut alive = processes.iter().map(|process| process.service.as_str());
+            alive.any(|other| other == service || other == "all")
+        })
 }
 
 async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Depth>> {
     let lanes = Lane::ALL
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
-    let depths = lanes.map(|(lane, class)| async move {
-        let queues = QueueName::of_lane(lane, class);
+    let depths = lanes.map(|(lane, priority)| async move {
+        let queues = QueueName::of_lane(lane, priority);
         let depths = try_join_all(queues.map(|queue| ports.queue.raw().depth(queue))).await?;
         let depth = depths.into_iter().fold(Depth::default(), Depth::plus);
-        Ok::<_, PortError>(((lane, class), depth))
+        Ok::<_, PortError>(((lane, priority), depth))
     });
     Ok(try_join_all(depths).await?.into_iter().collect())
 }
@@ -204,7 +203,7 @@ pub async fn run_facts(
         untaken: untaken(ports, QueueName::for_run(run)).await,
         run: run.clone(),
         scope: header.at.scope.clone(),
-        class: header.class,
+        priority: header.priority,
         outcome: ending,
         tasks,
         present,

@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    // What stands still while it is away. What is stored stays, whichever server is away.
+    // What stops while it is away. What is stored stays, whichever server is away.
     pub(super) fn consequence(self, kind: TroubleKind) -> &'static str {
         match kind {
             TroubleKind::Away => self.consequence_of_absence(),
@@ -165,8 +165,10 @@ pub(super) fn reported_troubles(processes: &[Heartbeat]) -> Vec<ServerTrouble> {
             }
         }
     }
-    let counts = |trouble: &ServerTrouble| {
-        trouble.kind != TroubleKind::Away || 2 * trouble.processes.len() >= processes.len()
-    };
-    troubles.into_values().filter(counts).collect()
+    troubles
+        .into_values()
+        .filter(|trouble| {
+            trouble.kind != TroubleKind::Away || 2 * trouble.processes.len() >= processes.len()
+        })
+        .collect()
 }

@@ -54,7 +54,7 @@ fn heartbeat(process: &str, service: &str) -> Heartbeat {
 fn worker(process: &str, busy: u16) -> Heartbeat {
     let lane = |lane, slots, busy| LaneStatus {
         lane,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         slots,
         busy,
         taken_ms: None,
@@ -137,7 +137,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
         run: Some(RunFacts {
             scope: "c/x/d/doc".into(),
             run: RunId("doc-1".into()),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             outcome: None,
             tasks,
             present: 20,
@@ -246,7 +246,7 @@ fn diagnoses_lane_without_worker() {
     let mut served = facts(vec![page]);
     served.processes[1].lanes.push(LaneStatus {
         lane: Lane::Ocr,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         slots: 2,
         busy: 2,
         taken_ms: None,
@@ -696,8 +696,11 @@ fn trouble(operation: &str, kind: TroubleKind, error: &str) -> PortTrouble {
 fn facts_with_troubles(troubles: &[(&str, PortTrouble)]) -> DiagnosisContext {
     let mut facts = facts(vec![task(1)]);
     for (process, trouble) in troubles {
-        let mut beats = facts.processes.iter_mut();
-        let beat = beats.find(|beat| beat.process == *process).unwrap();
+        let beat = facts
+            .processes
+            .iter_mut()
+            .find(|beat| beat.process == *process)
+            .unwrap();
         beat.troubles.push(trouble.clone());
     }
     facts.troubles = servers::reported_troubles(&facts.processes);
@@ -745,12 +748,12 @@ async fn emptied_redis_is_asked_until_processes_have_posted_again() {
     let env = Env::simulated(1);
     let ports = Ports::memory(&env);
     let ledger = Arc::clone(ports.ledger.raw());
-    let presence = HeartbeatReporter::new(&env, "c-1", "coordinator");
+    let heartbeat = HeartbeatReporter::new(&env, "c-1", "coordinator");
     let posting = env.clone();
     env.spawn(async move {
         posting.sleep(HEARTBEAT_INTERVAL).await;
         let stop = CancellationToken::new();
-        send_heartbeats(posting, ledger, presence, HeartbeatExtras::default, stop).await;
+        send_heartbeats(posting, ledger, heartbeat, HeartbeatExtras::default, stop).await;
     });
     let facts = gather_context(&ports, &env).await;
     assert_eq!(facts.processes.len(), 1, "{facts:?}");

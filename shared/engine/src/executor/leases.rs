@@ -20,35 +20,35 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(3);
 // How soon a failed renewal is repeated: within `RENEWAL_GRACE`, even if the next call waits for an answer in vain.
 const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
 // Crashes after which a task is executed alone in its process. Crashes count for every task of a process, so that those
-// beside one that crashes would become poison with it.
-const CRASHES_BESIDE_OTHERS: u32 = 2;
+// running next to one that crashes would become poison with it.
+const CRASHES_UNTIL_ALONE: u32 = 2;
 
 // Whether other tasks may be executed at the same time.
-pub(super) enum Company<'a> {
-    Others(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'a, ()>),
-    Nobody(#[expect(dead_code, reason = "a guard")] RwLockWriteGuard<'a, ()>),
+pub(super) enum ExecutionGuard<'a> {
+    Shared(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'a, ()>),
+    Exclusive(#[expect(dead_code, reason = "a guard")] RwLockWriteGuard<'a, ()>),
 }
 
 impl<W: Work> TaskExecutor<W> {
     // Waits without the lease, so that a crash meanwhile is not counted against the task.
-    pub(super) async fn acquire_lease_and_company(
+    pub(super) async fn acquire_lease_and_guard(
         &self,
         task: &TaskMessage,
         delivery: DeliveryKind,
-    ) -> PortResult<(Lease, Company<'_>)> {
-        let others = self.company.read().await;
+    ) -> PortResult<(Lease, ExecutionGuard<'_>)> {
+        let shared = self.exclusive.read().await;
         let lease = self.acquire_lease(task, delivery).await?;
         let is_suspect =
-            matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_BESIDE_OTHERS);
+            matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_UNTIL_ALONE);
         if !is_suspect {
-            return Ok((lease, Company::Others(others)));
+            return Ok((lease, ExecutionGuard::Shared(shared)));
         }
         self.release(task, None).await?;
-        drop(others);
-        let nobody = self.company.write().await;
+        drop(shared);
+        let exclusive = self.exclusive.write().await;
         tracing::info!(run = %task.run.run, stage = task.stage, "task executed alone: it may have crashed a worker");
         let lease = self.acquire_lease(task, delivery).await?;
-        Ok((lease, Company::Nobody(nobody)))
+        Ok((lease, ExecutionGuard::Exclusive(exclusive)))
     }
 
     // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then
@@ -89,7 +89,7 @@ impl<W: Work> TaskExecutor<W> {
     ) -> PortResult<Lease> {
         let now = self.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
-        let holder = self.presence.process();
+        let holder = self.heartbeat.process();
         self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = ledger
             .lease(&task.run.run, &task.key, holder, now, until, delivery)
@@ -106,7 +106,7 @@ impl<W: Work> TaskExecutor<W> {
         retry: Option<&Retry>,
     ) -> PortResult<()> {
         let ledger = &self.ports.ledger;
-        let holder = self.presence.process();
+        let holder = self.heartbeat.process();
         ledger
             .release(&task.run.run, &task.key, holder, retry)
             .await?;

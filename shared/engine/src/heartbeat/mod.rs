@@ -57,7 +57,8 @@ pub struct Heartbeat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneStatus {
     pub lane: Lane,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// Maximum number of concurrent tasks.
     pub slots: u16,
     /// Number of running tasks.
@@ -70,11 +71,12 @@ pub struct LaneStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OldestTask {
     pub lane: Lane,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     pub since_ms: Millis,
 }
 
-/// What a process reports beside what its [`HeartbeatReporter`] collects.
+/// What a process reports in addition to what its [`HeartbeatReporter`] collects.
 #[derive(Debug, Clone, Default)]
 pub struct HeartbeatExtras {
     pub models: BTreeMap<String, ModelStatus>,

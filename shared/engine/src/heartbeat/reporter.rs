@@ -60,7 +60,7 @@ pub(crate) enum AttemptOutcome {
 
 // Removes the task from the list on drop, however its handler ends.
 pub(crate) struct RunningTask {
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     name: (RunId, TaskKey),
     stage: String,
     since_ms: Millis,
@@ -133,12 +133,12 @@ impl HeartbeatReporter {
 
     // Only lanes are reported, not other queues.
     pub(crate) fn register_lane(&self, queue: QueueName, slots: u16) {
-        if let Some((lane, class)) = queue.lane() {
+        if let Some((lane, priority)) = queue.lane() {
             self.state.lock().lanes.insert(
-                (lane, class),
+                (lane, priority),
                 LaneStatus {
                     lane,
-                    class,
+                    priority,
                     slots,
                     busy: 0,
                     taken_ms: None,
@@ -148,11 +148,11 @@ impl HeartbeatReporter {
     }
 
     pub(crate) fn occupy_slot(self: &Arc<Self>, queue: QueueName) -> Option<BusySlot> {
-        let (lane, class) = queue.lane()?;
-        if let Some(lane_status) = self.state.lock().lanes.get_mut(&(lane, class)) {
+        let (lane, priority) = queue.lane()?;
+        if let Some(lane_status) = self.state.lock().lanes.get_mut(&(lane, priority)) {
             lane_status.busy += 1;
         }
-        Some(BusySlot(Arc::clone(self), (lane, class)))
+        Some(BusySlot(Arc::clone(self), (lane, priority)))
     }
 
     pub(crate) fn start_task(
@@ -173,13 +173,13 @@ impl HeartbeatReporter {
         let mut state = self.state.lock();
         state.running.insert((run.clone(), key), status);
         for lane in state.lanes.values_mut() {
-            if lane.lane == task_lane && lane.class == task.class {
+            if lane.lane == task_lane && lane.priority == task.priority {
                 lane.taken_ms = lane.taken_ms.max(Some(task.published_ms));
             }
         }
         drop(state);
         RunningTask {
-            presence: Arc::clone(self),
+            heartbeat: Arc::clone(self),
             name: (run, key),
             stage,
             since_ms: now_ms,
@@ -195,7 +195,7 @@ impl RunningTask {
     /// Counts how the attempt ended. Returns its duration in milliseconds.
     pub(crate) fn finish(&self, how: AttemptOutcome, now_ms: Millis) -> Millis {
         let spent_ms = now_ms.saturating_sub(self.since_ms);
-        self.presence
+        self.heartbeat
             .state
             .lock()
             .stages
@@ -208,7 +208,7 @@ impl RunningTask {
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
-        self.presence.state.lock().running.remove(&self.name);
+        self.heartbeat.state.lock().running.remove(&self.name);
     }
 }
 
@@ -262,7 +262,7 @@ impl StageCounters {
 pub async fn send_heartbeats(
     env: Env,
     ledger: Arc<dyn Ledger>,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     extras: impl Fn() -> HeartbeatExtras + Send,
     stop: CancellationToken,
 ) {
@@ -271,7 +271,7 @@ pub async fn send_heartbeats(
         let posted = post_heartbeat(
             &env,
             ledger.as_ref(),
-            &presence,
+            &heartbeat,
             extras(),
             HEARTBEAT_TTL.as_millis() as Millis,
         )
@@ -286,7 +286,7 @@ pub async fn send_heartbeats(
             () = env.sleep(HEARTBEAT_INTERVAL) => {}
         }
     }
-    if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &presence, extras(), 0).await {
+    if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &heartbeat, extras(), 0).await {
         tracing::debug!(%error, "cannot remove the heartbeat; it will expire");
     }
 }
@@ -294,15 +294,15 @@ pub async fn send_heartbeats(
 async fn post_heartbeat(
     env: &Env,
     ledger: &dyn Ledger,
-    presence: &HeartbeatReporter,
+    heartbeat: &HeartbeatReporter,
     extras: HeartbeatExtras,
     lasts_ms: Millis,
 ) -> PortResult<()> {
     let now = env.now_ms();
-    let body = serde_json::to_vec(&presence.heartbeat(now, extras))
+    let body = serde_json::to_vec(&heartbeat.heartbeat(now, extras))
         .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;
     let record = StatusRecord {
-        name: presence.process.clone(),
+        name: heartbeat.process.clone(),
         body: body.into(),
         until_ms: now + lasts_ms,
     };
@@ -332,7 +332,7 @@ mod tests {
             stage: "read".into(),
             revision: 1,
             settings: String::new(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             published_ms: 0,
             payload: serde_json::value::RawValue::from_string("null".into()).unwrap(),
             signature: None,
@@ -342,34 +342,34 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn heartbeat_lists_running_tasks_and_counts_ended_ones() {
         let env = Env::simulated(1);
-        let presence = HeartbeatReporter::new(&env, "w-1", "worker");
+        let heartbeat = HeartbeatReporter::new(&env, "w-1", "worker");
         let lane = QueueName::Lane(Lane::Cpu, Priority::Bulk);
-        presence.register_lane(lane, 3);
-        let busy = presence.occupy_slot(lane);
-        let first = presence.start_task(&task(1), Lane::Cpu, env.now_ms());
-        let cut_off = presence.start_task(&task(2), Lane::Cpu, env.now_ms());
+        heartbeat.register_lane(lane, 3);
+        let busy = heartbeat.occupy_slot(lane);
+        let first = heartbeat.start_task(&task(1), Lane::Cpu, env.now_ms());
+        let cut_off = heartbeat.start_task(&task(2), Lane::Cpu, env.now_ms());
         env.sleep(Duration::from_millis(400)).await;
         assert_eq!(first.finish(AttemptOutcome::Done, env.now_ms()), 400);
         drop(first);
-        presence
+        heartbeat
             .start_task(&task(3), Lane::Cpu, env.now_ms())
             .finish(AttemptOutcome::Retried, env.now_ms());
-        let heartbeat = presence.heartbeat(env.now_ms(), HeartbeatExtras::default());
+        let report = heartbeat.heartbeat(env.now_ms(), HeartbeatExtras::default());
         assert_eq!(
-            heartbeat
+            report
                 .tasks
                 .iter()
                 .map(|task| task.run.0.as_str())
                 .collect::<Vec<_>>(),
             ["run-2"]
         );
-        assert_eq!((heartbeat.lanes[0].slots, heartbeat.lanes[0].busy), (3, 1));
+        assert_eq!((report.lanes[0].slots, report.lanes[0].busy), (3, 1));
         assert_eq!(
-            heartbeat.lanes[0].taken_ms,
+            report.lanes[0].taken_ms,
             Some(0),
             "the published times of the tasks"
         );
-        let read = heartbeat.stages["read"];
+        let read = report.stages["read"];
         assert_eq!(
             (read.done, read.failed, read.retried, read.last_minute),
             (1, 0, 1, 1)
@@ -377,16 +377,16 @@ mod tests {
         assert!((400..=450).contains(&read.p50_ms), "{read:?}");
         drop((busy, cut_off));
         env.sleep(Duration::from_secs(61)).await;
-        let heartbeat = presence.heartbeat(env.now_ms(), HeartbeatExtras::default());
+        let report = heartbeat.heartbeat(env.now_ms(), HeartbeatExtras::default());
         assert_eq!(
             (
-                heartbeat.tasks.len(),
-                heartbeat.lanes[0].busy,
-                heartbeat.stages["read"].last_minute
+                report.tasks.len(),
+                report.lanes[0].busy,
+                report.stages["read"].last_minute
             ),
             (0, 0, 0)
         );
-        assert_eq!(heartbeat.stages["read"].done, 1);
+        assert_eq!(report.stages["read"].done, 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -394,12 +394,12 @@ mod tests {
         let env = Env::simulated(1);
         let ledger = Arc::new(MemoryLedger::default());
         let stop = CancellationToken::new();
-        let presence = HeartbeatReporter::new(&env, "w-1", "worker");
+        let heartbeat = HeartbeatReporter::new(&env, "w-1", "worker");
         let ours: Arc<dyn Ledger> = Arc::<MemoryLedger>::clone(&ledger);
         let beating = env.spawn(send_heartbeats(
             env.clone(),
             ours,
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             HeartbeatExtras::default,
             stop.clone(),
         ));

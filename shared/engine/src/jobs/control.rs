@@ -58,7 +58,8 @@ pub struct JobControl {
     pub cancelled: Option<Cancelled>,
     pub paused: Option<Paused>,
     /// Changed priority; decides which job's entries are opened first.
-    pub class: Option<Priority>,
+    #[serde(rename = "class")]
+    pub priority: Option<Priority>,
     /// Changed budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
@@ -148,13 +149,18 @@ pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
 }
 
 /// Changes the priority of a job.
-pub async fn prioritize(env: &Env, ports: &Ports, job: &JobId, class: Priority) -> PortResult<()> {
+pub async fn prioritize(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    priority: Priority,
+) -> PortResult<()> {
     write_command(
         env,
         ports,
         job,
         "priority",
-        &ControlCommand::Priority(class),
+        &ControlCommand::Priority(priority),
     )
     .await
 }
@@ -196,16 +202,14 @@ async fn apply_commands(
     records: &[String],
     control: &mut JobControl,
 ) -> PortResult<()> {
-    let is_budget = |name: &&String| name.contains("-budget");
     control.budget_version = records.iter().filter(is_budget).count() as u64;
     let version = control.budget_version;
-    let decides_pause = |name: &&String| {
-        let is_pause = name.contains("-paused");
-        name.contains("-resumed")
-            || is_pause && paused_version(name).is_none_or(|paused| paused == version)
-    };
     for name in [
-        records.iter().rfind(decides_pause),
+        records.iter().rfind(|name| {
+            let is_pause = name.contains("-paused");
+            name.contains("-resumed")
+                || is_pause && paused_version(name).is_none_or(|paused| paused == version)
+        }),
         records.iter().rfind(|name| name.contains("-priority")),
         records.iter().rfind(is_budget),
     ]
@@ -219,12 +223,16 @@ async fn apply_commands(
                     since_ms: command_time_ms(name),
                 });
             }
-            Some(ControlCommand::Priority(class)) => control.class = Some(class),
+            Some(ControlCommand::Priority(priority)) => control.priority = Some(priority),
             Some(ControlCommand::Budget(budget)) => control.budget = Some(budget),
             Some(ControlCommand::Resumed) | None => {}
         }
     }
     Ok(())
+}
+
+fn is_budget(name: &&String) -> bool {
+    name.contains("-budget")
 }
 
 // The version of the budget that a pause names. It is part of the name, so that older binaries read the same pause.
@@ -321,8 +329,8 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let job = JobId("job".into());
-        let stands = async || load_control(&ports.blobs, &job).await.unwrap();
-        assert_eq!(stands().await, JobControl::default());
+        let load = async || load_control(&ports.blobs, &job).await.unwrap();
+        assert_eq!(load().await, JobControl::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
         pause(&env, &ports, &job, PauseReason::Budget)
             .await
@@ -331,7 +339,7 @@ mod tests {
         prioritize(&env, &ports, &job, Priority::Interactive)
             .await
             .unwrap();
-        let paused = stands().await;
+        let paused = load().await;
         assert_eq!(
             paused.paused,
             Some(Paused {
@@ -340,22 +348,19 @@ mod tests {
             })
         );
         assert_eq!(
-            (paused.class, paused.is_running()),
+            (paused.priority, paused.is_running()),
             (Some(Priority::Interactive), false)
         );
         step().await;
         resume(&env, &ports, &job).await.unwrap();
-        assert!(stands().await.is_running());
+        assert!(load().await.is_running());
         cancel(&env, &ports, &job, CancelReason::Person)
             .await
             .unwrap();
         cancel(&env, &ports, &job, CancelReason::TooManyFailed)
             .await
             .unwrap();
-        assert_eq!(
-            stands().await.cancelled.unwrap().reason,
-            CancelReason::Person
-        );
-        assert!(!stands().await.is_running());
+        assert_eq!(load().await.cancelled.unwrap().reason, CancelReason::Person);
+        assert!(!load().await.is_running());
     }
 }

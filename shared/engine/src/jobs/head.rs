@@ -35,11 +35,13 @@ pub(super) fn part_entries(manifest: &JobManifest, part: u64) -> Range<u64> {
 pub(super) async fn ended_parts(blobs: &dyn Blobs, job: &JobId) -> PortResult<Vec<u64>> {
     let prefix = format!("jobs/{job}/parts/");
     let keys = list_all(blobs, &prefix).await?;
-    let number = |key: &String| {
-        let name = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
-        name.parse().ok()
-    };
-    Ok(keys.iter().filter_map(number).collect())
+    Ok(keys
+        .iter()
+        .filter_map(|key| {
+            let name = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            name.parse().ok()
+        })
+        .collect())
 }
 
 pub(crate) struct JobHead {
@@ -73,18 +75,19 @@ impl JobHead {
     ) -> Self {
         // The cursor of an older version may count some entries of a part. All are claimed again then, and end as before.
         let parts = 0..manifest.entries.div_ceil(CHUNK_ENTRIES as u64);
-        let is_whole = |part| {
+        let ended = if parts.into_iter().all(|part| {
             let mut entries = part_entries(&manifest, part).map(|number| cursor.contains(number));
             let first = entries.next();
             entries.all(|contained| first == Some(contained))
-        };
-        let ended = if parts.into_iter().all(is_whole) {
+        }) {
             cursor
         } else {
             EndedEntries::default()
         };
-        let is_counted = |part: &u64| ended.contains(part_entries(&manifest, *part).start);
-        let open = with_result.iter().copied().filter(|part| !is_counted(part));
+        let open = with_result
+            .iter()
+            .copied()
+            .filter(|part| !ended.contains(part_entries(&manifest, *part).start));
         Self {
             open: open.collect(),
             manifest,
@@ -103,8 +106,10 @@ impl JobHead {
 
     /// The parts that were woken and have no result.
     pub(crate) fn open_parts(&self) -> Vec<JobId> {
-        let parts = self.open.iter();
-        parts.map(|part| self.manifest.job.part(*part)).collect()
+        self.open
+            .iter()
+            .map(|part| self.manifest.job.part(*part))
+            .collect()
     }
 
     /// Takes the parts to be woken next.
@@ -182,10 +187,10 @@ mod tests {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries,
             submitted_ms: 0,
-            terms: JobOptions::default(),
+            options: JobOptions::default(),
         }
     }
 

@@ -23,15 +23,16 @@ pub struct JobManifest {
     /// The tenant.
     pub collection: String,
     pub settings: String,
-    pub class: Priority,
+    #[serde(rename = "class")]
+    pub priority: Priority,
     /// Number of entries, which are stored in chunks under `jobs/{job}/entries/`.
     pub entries: u64,
     pub submitted_ms: Millis,
     #[serde(flatten)]
-    pub terms: JobOptions,
+    pub options: JobOptions,
 }
 
-/// Optional terms of a submission.
+/// What a submission may set.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobOptions {
@@ -119,7 +120,7 @@ mod tests {
     fn older_manifests_are_still_readable() {
         let json = r#"{"job":"j","collection":"c","settings":"s","class":"bulk","entries":1,"submitted_ms":5}"#;
         assert_eq!(
-            serde_json::from_str::<JobManifest>(json).unwrap().terms,
+            serde_json::from_str::<JobManifest>(json).unwrap().options,
             JobOptions::default()
         );
     }

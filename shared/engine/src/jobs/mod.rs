@@ -204,7 +204,7 @@ pub(crate) fn part_key(job: &JobId, part: u64) -> String {
 // Manifests of older versions name no attempt; their entries are stored one level higher.
 fn chunk_key(manifest: &JobManifest, chunk: u64) -> String {
     let job = &manifest.job;
-    let attempt = &manifest.terms.attempt;
+    let attempt = &manifest.options.attempt;
     let slash = if attempt.is_empty() { "" } else { "/" };
     format!("jobs/{job}/entries/{attempt}{slash}{chunk:06}.json")
 }

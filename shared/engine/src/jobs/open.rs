@@ -334,10 +334,10 @@ mod tests {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries,
             submitted_ms: 0,
-            terms: JobOptions::default(),
+            options: JobOptions::default(),
         };
         let listed: Vec<_> = (0..entries)
             .map(|n| JobEntry {

@@ -1,6 +1,6 @@
 //! Finds the jobs that have not ended, without reading each of them each time.
 //!
-//! The first walk lists all jobs beside the markers of ended jobs, a thousand a request; only jobs without a marker are read.
+//! The first walk lists all jobs and the markers of ended jobs, a thousand a request; only jobs without a marker are read.
 //! After it, only the open jobs are read again, and new ones are listed.
 
 use std::collections::BTreeSet;
@@ -57,8 +57,11 @@ impl JobScan {
         let page = list(blobs, self.listed.as_ref(), PAGE).await?;
         let more = page.len() == PAGE;
         let ended = markers(blobs, self.listed.as_ref(), page.last()).await?;
-        let is_unknown = |job: &JobId| !ended.contains(job) && !self.open.contains(job);
-        let unknown: Vec<JobId> = page.iter().filter(|job| is_unknown(job)).cloned().collect();
+        let unknown: Vec<JobId> = page
+            .iter()
+            .filter(|job| !ended.contains(job) && !self.open.contains(job))
+            .cloned()
+            .collect();
         for job in &ended {
             self.open.remove(job);
         }

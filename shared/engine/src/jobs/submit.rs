@@ -23,7 +23,7 @@ pub enum JobStart {
     New(JobWriter),
     /// The same job was submitted before; push nothing.
     Existing(JobManifest),
-    /// The name stands for another job, or for one that will not finish; push nothing.
+    /// Another job has the name, or one that will not finish; push nothing.
     NameTaken(NameTaken),
 }
 
@@ -74,7 +74,7 @@ impl JobWriter {
         }
         let mut manifest = draft;
         manifest.entries = 0;
-        manifest.terms.attempt = format!("{:016x}", env.random());
+        manifest.options.attempt = format!("{:016x}", env.random());
         Ok(JobStart::New(Self {
             manifest,
             pending: Vec::new(),
@@ -137,9 +137,9 @@ impl JobWriter {
 // documents, as by a caller that tries again.
 fn is_same_submission(existing: &JobManifest, draft: &JobManifest) -> bool {
     let is_same_source = existing.collection == draft.collection
-        && existing.terms.name == draft.terms.name
-        && existing.terms.label == draft.terms.label;
-    is_same_source && (draft.terms.name.is_some() || existing.submitted_ms == draft.submitted_ms)
+        && existing.options.name == draft.options.name
+        && existing.options.label == draft.options.label;
+    is_same_source && (draft.options.name.is_some() || existing.submitted_ms == draft.submitted_ms)
 }
 
 async fn name_taken(
@@ -148,13 +148,13 @@ async fn name_taken(
     draft: &JobManifest,
 ) -> PortResult<Option<NameTaken>> {
     let is_named =
-        existing.collection == draft.collection && existing.terms.name == draft.terms.name;
-    let Some(name) = draft.terms.name.clone().filter(|_| is_named) else {
+        existing.collection == draft.collection && existing.options.name == draft.options.name;
+    let Some(name) = draft.options.name.clone().filter(|_| is_named) else {
         return Ok(None);
     };
     let job = existing.job.clone();
     if !is_same_submission(existing, draft) {
-        let label = existing.terms.label.clone();
+        let label = existing.options.label.clone();
         return Ok(Some(NameTaken::OtherDocuments { name, job, label }));
     }
     let cancelled = load_control(blobs, &job).await?.cancelled;
@@ -242,10 +242,10 @@ mod tests {
             job: JobId("job".into()),
             collection: "c".into(),
             settings: "s".into(),
-            class: stemma_store::key::Priority::Bulk,
+            priority: stemma_store::key::Priority::Bulk,
             entries: 0,
             submitted_ms: 0,
-            terms: JobOptions::default(),
+            options: JobOptions::default(),
         }
     }
 
@@ -368,7 +368,7 @@ mod tests {
 
     fn named(name: Option<&str>, label: &str) -> JobManifest {
         JobManifest {
-            terms: JobOptions {
+            options: JobOptions {
                 name: name.map(str::to_string),
                 label: label.into(),
                 ..JobOptions::default()

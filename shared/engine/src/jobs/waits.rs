@@ -38,11 +38,13 @@ impl JobWaits {
     /// Notes a failure. Returns whether the step did not fail before.
     pub(crate) fn failed(&mut self, step: JobStep, error: &PortError, now: Millis) -> bool {
         let is_new = !self.0.contains_key(&step);
-        let first = || JobWait {
-            reason: String::new(),
-            since_ms: now,
-        };
-        let (wait, retry_ms) = self.0.entry(step).or_insert_with(|| (first(), now));
+        let (wait, retry_ms) = self.0.entry(step).or_insert_with(|| {
+            let wait = JobWait {
+                reason: String::new(),
+                since_ms: now,
+            };
+            (wait, now)
+        });
         wait.reason = error.to_string();
         *retry_ms = now + RETRY_AFTER_MS;
         is_new

@@ -75,22 +75,27 @@ impl MemoryLedger {
         self.0.lock().runs.len()
     }
 
-    /// Number of runs of which nothing but watchers is known; for tests.
+    /// Number of runs that have only watchers; for tests.
     pub fn watched_runs(&self) -> usize {
         let state = self.0.lock();
-        let is_only_watched = |run: &&RunState| run.open.is_empty() && run.log.is_empty();
-        state.runs.values().filter(is_only_watched).count()
+        state
+            .runs
+            .values()
+            .filter(|run| run.open.is_empty() && run.log.is_empty())
+            .count()
     }
 
-    /// Number of runs of which nothing but requests is known; for tests.
+    /// Number of runs that have only requests; for tests.
     pub fn requested_runs(&self) -> usize {
         let state = self.0.lock();
-        let is_only_requested = |run: &&RunState| {
-            let mut tasks = run.open.values();
-            let all_idle = tasks.all(|task| task.lease.is_none());
-            run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
-        };
-        state.runs.values().filter(is_only_requested).count()
+        state
+            .runs
+            .values()
+            .filter(|run| {
+                let all_idle = run.open.values().all(|task| task.lease.is_none());
+                run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
+            })
+            .count()
     }
 
     /// Number of scheduled items; for tests.
@@ -124,7 +129,7 @@ fn millis(duration: Duration) -> Millis {
 }
 
 impl RunState {
-    // A run of which only expired leases are left may be forgotten; every `claim_due` cleans up.
+    // A run with only expired leases may be forgotten; every `claim_due` cleans up.
     fn is_live(&self, now_ms: Millis) -> bool {
         !self.log.is_empty()
             || !self.watchers.is_empty()

@@ -133,8 +133,9 @@ impl OpenTask {
     /// Whether the task is out of work until a provider has executed a batch. Its message is published again then, and it
     /// waits no more once somebody has taken that.
     pub fn waits_for_batch(&self, now_ms: Millis) -> bool {
-        let waits = |retry: &Retry| retry.code == BATCH_CODE && retry.next_ms > now_ms;
-        self.retry.as_ref().is_some_and(waits)
+        self.retry
+            .as_ref()
+            .is_some_and(|retry| retry.code == BATCH_CODE && retry.next_ms > now_ms)
     }
 }
 

@@ -23,8 +23,8 @@ pub struct Burst {
 
 impl Burst {
     /// Bulk work gets a smaller burst: the share it cannot use is available when interactive work arrives.
-    pub fn for_class(quota: Quota, class: Priority) -> Self {
-        let share = match class {
+    pub fn for_priority(quota: Quota, priority: Priority) -> Self {
+        let share = match priority {
             Priority::Interactive => 1.0,
             Priority::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
         };
@@ -54,7 +54,7 @@ pub(super) struct Increment {
 
 impl MeteredRequest {
     pub(super) fn new(quota: Quota, rates: Rates, cost: RequestCost) -> Self {
-        let ahead = Burst::for_class(quota, cost.class);
+        let ahead = Burst::for_priority(quota, cost.priority);
         let one_ms = MINUTE_MS / rates.requests;
         // However slow the rate and short the burst, a single request must be able to pass.
         let requests = Increment {

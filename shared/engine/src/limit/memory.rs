@@ -232,7 +232,7 @@ impl Limiter for MemoryLimiter {
         let tokens = ReportedRate::new(reported.tokens_per_minute, now_ms);
         bucket.reported_tokens = tokens.or(bucket.reported_tokens);
         let rates = bucket.rates(quota, now_ms);
-        let ahead = Burst::for_class(quota, Priority::Bulk);
+        let ahead = Burst::for_priority(quota, Priority::Bulk);
         let now = now_ms as f64;
         if let Some(remaining) = reported.requests_remaining {
             let owed = owed_ms(ahead.requests_ms, remaining, SLACK_REQUESTS, rates.requests);

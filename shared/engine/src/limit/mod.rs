@@ -96,7 +96,7 @@ impl ReportedLimits {
 /// Cost of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestCost {
-    pub class: Priority,
+    pub priority: Priority,
     /// Estimate: prompt plus the longest possible reply.
     pub tokens: u32,
 }

@@ -58,7 +58,7 @@ impl Lane {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueName {
-    /// Tasks of a lane and priority class.
+    /// Tasks of a lane and priority.
     Lane(Lane, Priority),
     /// Such tasks of runs that have an outcome of the lane. They go first, so that documents finish one after another.
     Continuation(Lane, Priority),
@@ -82,8 +82,8 @@ impl QueueName {
     }
 
     /// The queue of a task, by whether its run has an outcome of the lane.
-    pub fn for_task(lane: Lane, class: Priority, continues: bool) -> Self {
-        let first = QueueName::Lane(lane, class);
+    pub fn for_task(lane: Lane, priority: Priority, continues: bool) -> Self {
+        let first = QueueName::Lane(lane, priority);
         first.continuation().filter(|_| continues).unwrap_or(first)
     }
 
@@ -91,35 +91,35 @@ impl QueueName {
     /// lane publish, so that lane has none.
     pub fn continuation(self) -> Option<Self> {
         match self {
-            QueueName::Lane(lane @ (Lane::Cpu | Lane::Ocr | Lane::Llm), class) => {
-                Some(QueueName::Continuation(lane, class))
+            QueueName::Lane(lane @ (Lane::Cpu | Lane::Ocr | Lane::Llm), priority) => {
+                Some(QueueName::Continuation(lane, priority))
             }
             _ => None,
         }
     }
 
-    /// Lane and priority class of a queue of tasks.
+    /// Lane and priority of a queue of tasks.
     pub fn lane(self) -> Option<(Lane, Priority)> {
         match self {
-            QueueName::Lane(lane, class) | QueueName::Continuation(lane, class) => {
-                Some((lane, class))
+            QueueName::Lane(lane, priority) | QueueName::Continuation(lane, priority) => {
+                Some((lane, priority))
             }
             QueueName::Flow(_) | QueueName::Dead | QueueName::Reindex => None,
         }
     }
 
-    /// The queues of the tasks of a lane and priority class.
-    pub fn of_lane(lane: Lane, class: Priority) -> impl Iterator<Item = QueueName> {
-        let first = QueueName::Lane(lane, class);
+    /// The queues of the tasks of a lane and priority.
+    pub fn of_lane(lane: Lane, priority: Priority) -> impl Iterator<Item = QueueName> {
+        let first = QueueName::Lane(lane, priority);
         std::iter::once(first).chain(first.continuation())
     }
 
     pub fn all() -> impl Iterator<Item = QueueName> {
-        let classes = [Priority::Bulk, Priority::Interactive];
+        let priorities = [Priority::Bulk, Priority::Interactive];
         let lanes = Lane::ALL
             .into_iter()
-            .flat_map(move |lane| classes.map(|class| (lane, class)));
-        let tasks = lanes.flat_map(|(lane, class)| Self::of_lane(lane, class));
+            .flat_map(move |lane| priorities.map(|priority| (lane, priority)));
+        let tasks = lanes.flat_map(|(lane, priority)| Self::of_lane(lane, priority));
         tasks
             .chain(Self::flows())
             .chain([QueueName::Dead, QueueName::Reindex])
@@ -133,9 +133,9 @@ impl QueueName {
 impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QueueName::Lane(lane, class) => write!(f, "{}.{}", lane.name(), class.name()),
-            QueueName::Continuation(lane, class) => {
-                write!(f, "{}.{}.continuation", lane.name(), class.name())
+            QueueName::Lane(lane, priority) => write!(f, "{}.{}", lane.name(), priority.name()),
+            QueueName::Continuation(lane, priority) => {
+                write!(f, "{}.{}.continuation", lane.name(), priority.name())
             }
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),

@@ -212,7 +212,7 @@ async fn hundreds_of_small_jobs_end_in_seconds() {
     assert!(seconds <= 20, "{seconds} s");
 }
 
-/// What the coordinator says of a job.
+/// What the coordinator says about a job.
 async fn progress(cluster: &ProbeCluster, job: &JobId) -> Option<JobProgress> {
     let now = cluster.env.now_ms();
     let records = cluster.ports.ledger.raw();

@@ -166,7 +166,7 @@ impl Flow for ProbeWork {
             },
             settings: job.settings.clone(),
             flow_revision: 1,
-            class: job.class,
+            priority: job.priority,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
@@ -236,8 +236,8 @@ impl ProbeCluster {
         &self,
         open_documents: usize,
     ) -> tokio::task::JoinHandle<()> {
-        let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
-        let coordinator = self.coordinator_of(presence, open_documents);
+        let heartbeat = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
+        let coordinator = self.coordinator_of(heartbeat, open_documents);
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
@@ -248,14 +248,14 @@ impl ProbeCluster {
         open_documents: usize,
         stop: CancellationToken,
     ) -> tokio::task::JoinHandle<()> {
-        let presence = HeartbeatReporter::new(&self.env, name, "coordinator");
-        let coordinator = self.coordinator_of(Arc::clone(&presence), open_documents);
+        let heartbeat = HeartbeatReporter::new(&self.env, name, "coordinator");
+        let coordinator = self.coordinator_of(Arc::clone(&heartbeat), open_documents);
         let (env, ledger) = (self.env.clone(), self.ports.ledger.raw().clone());
         self.env.spawn(async move {
             let beating = send_heartbeats(
                 env,
                 ledger,
-                presence,
+                heartbeat,
                 HeartbeatExtras::default,
                 stop.clone(),
             );
@@ -265,7 +265,7 @@ impl ProbeCluster {
 
     pub(crate) fn coordinator_of(
         &self,
-        presence: Arc<HeartbeatReporter>,
+        heartbeat: Arc<HeartbeatReporter>,
         open_documents: usize,
     ) -> Arc<Coordinator<ProbeWork>> {
         Coordinator::<ProbeWork>::new(
@@ -273,13 +273,13 @@ impl ProbeCluster {
             self.ports.clone(),
             open_documents,
             Arc::new(|_| ()),
-            presence,
+            heartbeat,
         )
     }
 
     pub(crate) fn executor(
         &self,
-        presence: &Arc<HeartbeatReporter>,
+        heartbeat: &Arc<HeartbeatReporter>,
     ) -> Arc<TaskExecutor<ProbeWork>> {
         let registry = StageRegistry::default().with_stage::<Behave>();
         let tools = Arc::clone(&self.counter);
@@ -288,7 +288,7 @@ impl ProbeCluster {
             self.ports.clone(),
             registry,
             tools,
-            Arc::clone(presence),
+            Arc::clone(heartbeat),
         ))
     }
 
@@ -302,15 +302,15 @@ impl ProbeCluster {
         concurrency: u16,
         stop: CancellationToken,
     ) -> tokio::task::JoinHandle<()> {
-        let presence = HeartbeatReporter::new(&self.env, name, "worker");
-        let performer = self.executor(&presence);
+        let heartbeat = HeartbeatReporter::new(&self.env, name, "worker");
+        let performer = self.executor(&heartbeat);
         let consumer = Consumer {
             env: self.env.clone(),
             queue: self.ports.queue.clone(),
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency,
             grace: Duration::from_secs(1),
-            presence,
+            heartbeat,
         };
         self.env.spawn(consumer.run(performer, stop))
     }
@@ -322,44 +322,44 @@ impl ProbeCluster {
     pub(crate) async fn submit_as(
         &self,
         job: &str,
-        class: Priority,
+        priority: Priority,
         documents: &[String],
     ) -> JobId {
-        self.submit_to("x", job, class, documents).await
+        self.submit_to("x", job, priority, documents).await
     }
 
     pub(crate) async fn submit_to(
         &self,
         collection: &str,
         job: &str,
-        class: Priority,
+        priority: Priority,
         documents: &[String],
     ) -> JobId {
         let manifest = JobManifest {
             job: JobId(job.into()),
             collection: collection.into(),
-            class,
+            priority,
             ..self.manifest(JobOptions::default(), documents).await
         };
         self.submit_job(manifest, documents).await
     }
 
-    pub(crate) async fn submit_with(&self, terms: JobOptions, documents: &[String]) -> JobId {
-        let manifest = self.manifest(terms, documents).await;
+    pub(crate) async fn submit_with(&self, options: JobOptions, documents: &[String]) -> JobId {
+        let manifest = self.manifest(options, documents).await;
         self.submit_job(manifest, documents).await
     }
 
-    async fn manifest(&self, terms: JobOptions, documents: &[String]) -> JobManifest {
+    async fn manifest(&self, options: JobOptions, documents: &[String]) -> JobManifest {
         JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
             settings: settings::freeze::<ProbeWork>(&self.ports.blobs, &"s".into())
                 .await
                 .unwrap(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
-            terms,
+            options,
         }
     }
 

@@ -49,7 +49,7 @@ async fn store_header(cluster: &ProbeCluster, key: &str, at: &RunRef) {
         at: at.clone(),
         settings: settings.await.unwrap(),
         flow_revision: 1,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         opened_by: JobId("job".into()),
         input: VICTIM.into(),
     };

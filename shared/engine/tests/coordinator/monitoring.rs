@@ -64,9 +64,9 @@ impl Recorder for RecordedMetrics {
 async fn counters_are_zero_before_their_first_event() {
     let recorded = RecordedMetrics::default();
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
-    let presence = HeartbeatReporter::new(&cluster.env, "both", "both");
+    let heartbeat = HeartbeatReporter::new(&cluster.env, "both", "both");
     let coordinator = metrics::with_local_recorder(&recorded, || {
-        cluster.coordinator_of(Arc::clone(&presence), 1)
+        cluster.coordinator_of(Arc::clone(&heartbeat), 1)
     });
     let published = ["false", "true"]
         .map(|again| format!("stemma_tasks_published_total again={again} queue=cpu.bulk"));
@@ -84,7 +84,7 @@ async fn counters_are_zero_before_their_first_event() {
     drop(coordinator);
 
     let recorded = RecordedMetrics::default();
-    let worker = metrics::with_local_recorder(&recorded, || cluster.executor(&presence));
+    let worker = metrics::with_local_recorder(&recorded, || cluster.executor(&heartbeat));
     for outcome in ["done", "failed", "poison", "port_away"] {
         let name = format!("stemma_tasks_total outcome={outcome} stage=behave");
         assert_eq!(recorded.counter(&name), Some(0), "{name}");
@@ -96,7 +96,7 @@ async fn counters_are_zero_before_their_first_event() {
 /// A coordinator without workers, and what it reports.
 struct Monitored {
     cluster: ProbeCluster,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     recorded: Arc<RecordedMetrics>,
     stop: CancellationToken,
 }
@@ -104,17 +104,17 @@ struct Monitored {
 impl Monitored {
     fn start(recorded: Arc<RecordedMetrics>) -> Self {
         let (cluster, _) = ProbeCluster::new(FaultPlan::default());
-        let presence = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
-        let coordinator = cluster.coordinator_of(Arc::clone(&presence), 10);
+        let heartbeat = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
+        let coordinator = cluster.coordinator_of(Arc::clone(&heartbeat), 10);
         let stop = CancellationToken::new();
         let env = &cluster.env;
         env.spawn(coordinator.run(stop.clone()));
         let ports = cluster.ports.clone();
-        let watched = Arc::clone(&presence);
+        let watched = Arc::clone(&heartbeat);
         env.spawn(observe_lanes(env.clone(), ports, watched, stop.clone()));
         Self {
             cluster,
-            presence,
+            heartbeat,
             recorded,
             stop,
         }
@@ -160,7 +160,7 @@ async fn oldest_task_of_a_lane_is_known_while_no_worker_takes_it() {
     let later = cluster.submit_as("later", Priority::Bulk, &second).await;
     monitored.sleep(60).await;
     assert!((105.0..=120.0).contains(&age()), "{} s", age());
-    assert_eq!(monitored.presence.unfinished().len(), 1);
+    assert_eq!(monitored.heartbeat.unfinished().len(), 1);
     assert_eq!(monitored.open_runs("active"), 2.0);
 
     let _worker = cluster.worker("worker", 4);
@@ -173,7 +173,7 @@ async fn oldest_task_of_a_lane_is_known_while_no_worker_takes_it() {
 
 /// Two alerts that wake a person fired for a job that a person had paused.
 #[tokio::test(start_paused = true)]
-async fn a_paused_job_does_not_look_like_one_that_stands() {
+async fn a_paused_job_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));
@@ -200,7 +200,7 @@ async fn a_paused_job_does_not_look_like_one_that_stands() {
 
 /// The same for a job that waits for a batch of its provider, which may take a day.
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_stands() {
+async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));
@@ -252,7 +252,7 @@ async fn each_lane_has_its_own_depth() {
     let _local = metrics::set_default_local_recorder(&recorded);
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
     let env = &cluster.env;
-    let presence = HeartbeatReporter::new(env, "coordinator", "coordinator");
+    let heartbeat = HeartbeatReporter::new(env, "coordinator", "coordinator");
     let stop = CancellationToken::new();
     let waiting = [
         (QueueName::Lane(Lane::Ocr, Priority::Bulk), 5),
@@ -266,10 +266,10 @@ async fn each_lane_has_its_own_depth() {
         queues.publish(queue, messages.collect()).await.unwrap();
     }
     let ports = cluster.ports.clone();
-    env.spawn(observe_lanes(env.clone(), ports, presence, stop.clone()));
+    env.spawn(observe_lanes(env.clone(), ports, heartbeat, stop.clone()));
     env.sleep(Duration::from_secs(30)).await;
-    let depth = |lane: &str, class: &str| {
-        let name = format!("stemma_lane_messages class={class} lane={lane}");
+    let depth = |lane: &str, priority: &str| {
+        let name = format!("stemma_lane_messages class={priority} lane={lane}");
         recorded.gauge(&name).unwrap()
     };
     assert_eq!(depth("ocr", "bulk"), 7.0);

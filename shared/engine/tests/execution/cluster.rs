@@ -230,7 +230,7 @@ impl<const R: u32> Flow for ChainWork<R> {
             },
             settings: job.settings.clone(),
             flow_revision: R,
-            class: job.class,
+            priority: job.priority,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
@@ -293,13 +293,13 @@ impl Cluster {
     }
 
     pub fn coordinator_of_revision<const R: u32>(&self, stop: CancellationToken) -> JoinHandle<()> {
-        let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
+        let heartbeat = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
         let coordinator = Coordinator::<ChainWork<R>>::new(
             self.env.clone(),
             self.ports.clone(),
             100,
             Arc::new(|_| ()),
-            presence,
+            heartbeat,
         );
         self.env.spawn(coordinator.run(stop))
     }
@@ -319,8 +319,8 @@ impl Cluster {
         tasks: u16,
         stop: &CancellationToken,
     ) -> JoinHandle<()> {
-        let presence = HeartbeatReporter::new(&self.env, name, "worker");
-        let executor = self.executor(&presence);
+        let heartbeat = HeartbeatReporter::new(&self.env, name, "worker");
+        let executor = self.executor(&heartbeat);
         let consumers = [Lane::Cpu, Lane::Llm].map(|lane| {
             let consumer = Consumer {
                 env: self.env.clone(),
@@ -328,7 +328,7 @@ impl Cluster {
                 name: QueueName::Lane(lane, Priority::Bulk),
                 concurrency: tasks,
                 grace: Duration::from_secs(1),
-                presence: Arc::clone(&presence),
+                heartbeat: Arc::clone(&heartbeat),
             };
             consumer.run(
                 Arc::<TaskExecutor<ChainWork>>::clone(&executor),
@@ -341,7 +341,7 @@ impl Cluster {
         })
     }
 
-    pub fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork<1>>> {
+    pub fn executor(&self, heartbeat: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork<1>>> {
         let registry = StageRegistry::default()
             .with_stage::<Make<1>>()
             .with_stage::<Read<1>>()
@@ -351,7 +351,7 @@ impl Cluster {
             self.ports.clone(),
             registry,
             Arc::clone(&self.runs),
-            Arc::clone(presence),
+            Arc::clone(heartbeat),
         ))
     }
 
@@ -362,10 +362,10 @@ impl Cluster {
             job: JobId("job".into()),
             collection: "x".into(),
             settings: digest.await.unwrap(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
-            terms: Default::default(),
+            options: Default::default(),
         };
         let entries: Vec<_> = documents
             .iter()

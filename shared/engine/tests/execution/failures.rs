@@ -29,8 +29,8 @@ async fn a_worker_that_lost_its_lease_records_and_counts_no_failure() {
     let cluster = Cluster::new(FaultPlan::default());
     let message = first_task(&cluster, "unreadable").await;
     let task: TaskMessage = serde_json::from_slice(&message.body).unwrap();
-    let presence = HeartbeatReporter::new(&cluster.env, "suspended", "worker");
-    let executor = cluster.executor(&presence);
+    let heartbeat = HeartbeatReporter::new(&cluster.env, "suspended", "worker");
+    let executor = cluster.executor(&heartbeat);
     // Another worker takes the lease over while the stage runs: this one was suspended.
     let other = async {
         cluster.env.sleep(Duration::from_secs(1)).await;
@@ -65,8 +65,8 @@ async fn a_worker_that_lost_its_lease_records_and_counts_no_failure() {
             .keys()
             .any(|key| key.starts_with(&failures))
     );
-    let heartbeat = presence.heartbeat(cluster.env.now_ms(), Default::default());
-    assert!(heartbeat.stages.values().all(|stage| stage.failed == 0));
+    let report = heartbeat.heartbeat(cluster.env.now_ms(), Default::default());
+    assert!(report.stages.values().all(|stage| stage.failed == 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,19 +82,19 @@ async fn a_failure_that_cannot_be_recorded_is_not_counted() {
     let cluster = Cluster::new(refused);
     let message = first_task(&cluster, "unreadable").await;
     cluster.env.sleep(Duration::from_secs(3)).await;
-    let presence = HeartbeatReporter::new(&cluster.env, "worker", "worker");
-    let disposition = cluster.executor(&presence).handle(&message, 0).await;
+    let heartbeat = HeartbeatReporter::new(&cluster.env, "worker", "worker");
+    let disposition = cluster.executor(&heartbeat).handle(&message, 0).await;
     assert!(
         matches!(disposition, Disposition::Retry { attempts: 0, .. }),
         "{disposition:?}"
     );
-    let heartbeat = presence.heartbeat(cluster.env.now_ms(), Default::default());
-    assert!(heartbeat.stages.values().all(|stage| stage.failed == 0));
+    let report = heartbeat.heartbeat(cluster.env.now_ms(), Default::default());
+    assert!(report.stages.values().all(|stage| stage.failed == 0));
 }
 
 /// D25 of the engine review: a crash counts for every task of its process, and ten make poison.
 #[tokio::test(start_paused = true)]
-async fn innocents_beside_a_crasher_do_not_become_poison() {
+async fn tasks_next_to_one_that_crashes_do_not_become_poison() {
     let cluster = Cluster::new(FaultPlan::default());
     let _coordinator = cluster.coordinator();
     let innocent = ["slow-1", "slow-2", "slow-3"];

@@ -68,8 +68,8 @@ async fn runs_of_a_newer_coordinator_cause_few_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_task_of_an_unknown_stage_comes_back_less_and_less_often() {
     let cluster = Cluster::new(FaultPlan::default());
-    let presence = HeartbeatReporter::new(&cluster.env, "worker", "worker");
-    let executor = cluster.executor(&presence);
+    let heartbeat = HeartbeatReporter::new(&cluster.env, "worker", "worker");
+    let executor = cluster.executor(&heartbeat);
     let published_ms: Millis = cluster.env.now_ms();
     let message = Message::new(
         serde_json::to_vec(&TaskMessage {
@@ -82,7 +82,7 @@ async fn a_task_of_an_unknown_stage_comes_back_less_and_less_often() {
             stage: "newer".into(),
             revision: 1,
             settings: "s".into(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             published_ms,
             payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
             signature: None,

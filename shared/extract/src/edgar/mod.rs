@@ -28,8 +28,9 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError
     if submission.documents().next().is_none() {
         return Err(no_documents(&submission));
     }
-    let is_html = |kind: PartKind| matches!(kind, PartKind::Html | PartKind::InlineXbrl);
-    let has_html = submission.documents().any(|part| is_html(part.kind));
+    let has_html = submission
+        .documents()
+        .any(|part| matches!(part.kind, PartKind::Html | PartKind::InlineXbrl));
     match has_html {
         true => pages::read(bytes, &submission, limits),
         false => lines::read(bytes, &submission, limits),

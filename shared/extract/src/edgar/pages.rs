@@ -126,8 +126,12 @@ impl PagesOfParts<'_> {
         for mut defect in read.defects {
             defect.page = defect.page.map(moved);
             // What is so of one document without pages of its own is so of most.
-            let is_known = |known: &Defect| known.code == defect.code && known.page.is_none();
-            if defect.page.is_some() || !self.defects.iter().any(is_known) {
+            if defect.page.is_some()
+                || !self
+                    .defects
+                    .iter()
+                    .any(|known| known.code == defect.code && known.page.is_none())
+            {
                 self.defects.push(defect);
             }
         }

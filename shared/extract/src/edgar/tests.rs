@@ -146,7 +146,7 @@ fn parts_for_machines_leave_no_lines() {
     assert!(!body.lines.iter().any(|line| line.contains("NOISE")));
     assert_eq!(
         source.defects[0].detail,
-        "51 parts of the submission are no documents to read and were left out: 50 XBRL, 1 graphic"
+        "51 parts of the submission are not documents to read and were left out: 50 XBRL, 1 graphic"
     );
 }
 

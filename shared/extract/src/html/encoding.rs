@@ -43,7 +43,7 @@ impl<'a> Input<'a> {
         let (text, _, had_errors) = encoding.decode(bytes);
         if had_errors {
             let detail = format!(
-                "some bytes are no {} and were replaced",
+                "some bytes are not {} and were replaced",
                 encoding.name().to_ascii_lowercase()
             );
             defects.push(defect("html.encoding", detail));
@@ -107,10 +107,14 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
             .strip_prefix(b"\"")
             .or(value.strip_prefix(b"'"))
             .unwrap_or(value);
-        let is_end = |byte: &u8| {
-            byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b';' | b'>' | b'/' | b'?')
-        };
-        Encoding::for_label(value.split(is_end).next()?)
+        Encoding::for_label(
+            value
+                .split(|byte: &u8| {
+                    byte.is_ascii_whitespace()
+                        || matches!(byte, b'"' | b'\'' | b';' | b'>' | b'/' | b'?')
+                })
+                .next()?,
+        )
     };
     label_after(b"charset").or_else(|| label_after(b"encoding"))
 }

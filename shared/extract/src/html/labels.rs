@@ -1,7 +1,7 @@
 //! The numbers printed on pages.
 
 use stemma_document::roman_numerals::format_roman;
-use stemma_document::{Line, Page, PageLabel};
+use stemma_document::{Page, PageLabel};
 
 // Lines at the top and at the bottom of a page that may hold its number.
 const HEAD_LINES: usize = 2;
@@ -29,14 +29,15 @@ pub(super) fn set_labels(pages: &mut [Page]) {
     let label = |(page, numbers): (usize, &Vec<Number<'_>>)| {
         let near = page.saturating_sub(PAGES_NEAR)..(page + PAGES_NEAR + 1).min(candidates.len());
         let votes = |number: &Number<'_>| {
-            let counts_on = |other: &usize| {
-                *other != page
-                    && candidates[*other].iter().any(|it| {
-                        it.series == number.series
-                            && it.value as usize + page == number.value as usize + *other
-                    })
-            };
-            near.clone().filter(counts_on).count()
+            near.clone()
+                .filter(|other| {
+                    *other != page
+                        && candidates[*other].iter().any(|it| {
+                            it.series == number.series
+                                && it.value as usize + page == number.value as usize + *other
+                        })
+                })
+                .count()
         };
         let best = numbers.iter().map(|number| (votes(number), number));
         let (_, number) = best
@@ -52,14 +53,10 @@ pub(super) fn set_labels(pages: &mut [Page]) {
 
 fn numbers_of(page: &Page) -> Vec<Number<'_>> {
     let foot = page.lines.len().saturating_sub(FOOT_LINES);
-    let at_edge = |(at, line): (usize, &'_ Line)| {
-        at < HEAD_LINES.min(foot) || (at >= foot && !line.text.is_empty())
-    };
-    let lines = page
-        .lines
-        .iter()
-        .enumerate()
-        .filter(|(at, line)| at_edge((*at, line)));
+    let lines =
+        page.lines.iter().enumerate().filter(|(at, line)| {
+            *at < HEAD_LINES.min(foot) || *at >= foot && !line.text.is_empty()
+        });
     let mut numbers = Vec::new();
     for (_, line) in lines {
         let words: Vec<&str> = line.text.split_whitespace().take(MAX_WORDS + 1).collect();

@@ -77,7 +77,7 @@ impl<'a> TextLine<'a> {
         self.size.max(1.0)
     }
 
-    /// Adds a character that stands at `bytes`, or makes room for a space.
+    /// Adds the character at `bytes`, or makes room for a space.
     pub(super) fn push(&mut self, c: char, style: &Style, bytes: ByteSpan) {
         if c.is_whitespace() {
             self.push_space(c, style);

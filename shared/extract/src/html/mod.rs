@@ -72,7 +72,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     note_reading(&reader, &tokens, limits, &mut defects);
     let mut maker = reader.into_pages();
     if breaks == PageBreaks::Made && maker.pages.len() > 1 {
-        let detail = "the file marks no page breaks; pages of the usual length stand in for them";
+        let detail = "the file marks no page breaks; it is cut into pages of the usual length";
         defects.push(defect("html.no_page_breaks", detail.into()));
     }
     note_pages(&maker, &mut defects);

@@ -29,7 +29,7 @@ pub(super) enum PageBreaks {
     Marked,
     /// Only rules over the whole width, which may be ornaments.
     Rules,
-    /// The file has none, so pages of the usual length stand in for them.
+    /// The file has none, so it is cut into pages of the usual length.
     Made,
 }
 
@@ -101,7 +101,7 @@ impl<'a> PageMaker<'a> {
         self.lines.push(line);
     }
 
-    /// Ends the page; a page without text is none.
+    /// Ends the page; a page without text is dropped.
     pub(super) fn end_page(&mut self) {
         let lines = std::mem::take(&mut self.lines);
         let text_height = std::mem::take(&mut self.height);
@@ -187,10 +187,15 @@ impl<'a> PageMaker<'a> {
 /// The index of the first line that belongs to the bottom of the page; beyond the last if there is none.
 fn foot_start(lines: &[TextLine<'_>]) -> usize {
     let stated = lines.iter().rev().take_while(|line| line.at_bottom).count();
-    let is_short = |line: &TextLine<'_>| line.text.split_whitespace().count() <= MAX_FOOT_WORDS;
     match stated {
         // A page of a few lines is a title page or a leaf, not a page with a foot.
-        0 if lines.len() > 3 && lines.last().is_some_and(is_short) => lines.len() - 1,
+        0 if lines.len() > 3
+            && lines
+                .last()
+                .is_some_and(|line| line.text.split_whitespace().count() <= MAX_FOOT_WORDS) =>
+        {
+            lines.len() - 1
+        }
         stated if stated < lines.len() => lines.len() - stated,
         _ => lines.len(),
     }

@@ -31,7 +31,7 @@ const NAMES: &str = "\
 // Longest name with its marks, and longest number that is read.
 const MAX_BYTES: usize = 12;
 
-/// The character that the reference at the start of `bytes` stands for, and the bytes it takes; `None` if it is none.
+/// The character of the reference at the start of `bytes`, and the bytes it takes; `None` if it is none.
 pub(super) fn decode(bytes: &[u8]) -> Option<(char, usize)> {
     let window = &bytes[..bytes.len().min(MAX_BYTES)];
     let body = window.strip_prefix(b"&")?;

@@ -142,7 +142,7 @@ pub(super) struct Declared {
     pub(super) display: Option<Display>,
     pub(super) break_before: bool,
     pub(super) break_after: bool,
-    /// Text of a cell stands at its bottom.
+    /// Text of a cell is at its bottom.
     pub(super) is_low: bool,
 }
 
@@ -430,7 +430,7 @@ fn weight(value: &[u8]) -> Option<bool> {
     }
 }
 
-// Whether a CSS color has a hue and is no shade of gray; `None` if it cannot be parsed.
+// Whether a CSS color has a hue and is not a shade of gray; `None` if it cannot be parsed.
 fn is_colored(value: &[u8]) -> Option<bool> {
     // Between the strongest and the weakest channel. `#1d1c1d` is printed as black.
     const MIN_SPREAD: u8 = 64;

@@ -1,4 +1,4 @@
-//! Tables: a row becomes a line whose words stand in their columns.
+//! Tables: a row becomes a line whose words are in their columns.
 
 use stemma_document::{GridCell, GridLine};
 
@@ -248,7 +248,7 @@ fn reads_side_by_side(row: &[Cell<'_>]) -> bool {
         || row.len() == 1 && matches!(row[0].flow.as_slice(), [Flow::Line(_)])
 }
 
-/// Lines of a row: the n-th lines of its cells stand side by side.
+/// Lines of a row: the n-th lines of its cells are side by side.
 fn row_lines<'a>(
     row: Vec<Cell<'a>>,
     edges: &[f32],
@@ -258,8 +258,9 @@ fn row_lines<'a>(
 ) {
     let height = row.iter().map(|cell| cell.flow.len()).max().unwrap_or(0);
     let is_single = row.len() == 1;
-    let new_line = |_| TextLine::row(left, grid.cloned());
-    let mut lines: Vec<TextLine<'a>> = (0..height).map(new_line).collect();
+    let mut lines: Vec<TextLine<'a>> = (0..height)
+        .map(|_| TextLine::row(left, grid.cloned()))
+        .collect();
     for cell in row {
         let first = if cell.is_low {
             height - cell.flow.len()
@@ -296,7 +297,7 @@ fn row_lines<'a>(
     );
 }
 
-/// The lines of the only cell of a row, which stand where its text does. Those of a table in it keep their cells.
+/// The lines of the only cell of a row, which are where its text is. Those of a table in it keep their cells.
 fn cell_lines<'a>(cell: Cell<'a>, grid: &GridLine) -> Vec<Flow<'a>> {
     let shape = cell.shape();
     let lines = cell.flow.into_iter().map(|item| match item {

@@ -183,8 +183,9 @@ fn bands_at(rows: &[GlyphRow], gutter: f32) -> Vec<ColumnBand> {
     let mut from = 0;
     for to in 0..=rows.len() {
         let is_clear = rows.get(to).is_some_and(|row| {
-            let mut segments = row.segments.iter();
-            !segments.any(|segment| segment.u0 < gutter && segment.u1 > gutter)
+            !row.segments
+                .iter()
+                .any(|segment| segment.u0 < gutter && segment.u1 > gutter)
         });
         if is_clear {
             continue;

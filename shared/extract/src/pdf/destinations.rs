@@ -83,7 +83,7 @@ impl<'a> Destinations<'a> {
             MaybeRef::NotRef(_) => return None,
         };
         let page = self.pdf.pages().get(index)?;
-        // A destination is the top left corner of what is displayed, which is no distance from the top of a turned page.
+        // A destination is the top left corner of what is displayed, which is not a distance from the top of a turned page.
         let is_upright = self.pages.get(index)?.turn == Turn::None;
         let y = scroll_point(array).map(|(x, y)| distance_from_top(page, x, y));
         Some(Destination {

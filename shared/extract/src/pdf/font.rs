@@ -109,7 +109,7 @@ impl<'a> TextFont<'a> {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         };
-        // Many fonts have one glyph for both hyphens. One that is drawn is no mere place where a word may be divided.
+        // Many fonts have one glyph for both hyphens. One that is drawn is not a mere place where a word may be divided.
         let is_drawn_hyphen =
             matches!(unicode, Some(BfString::Char(SOFT_HYPHEN))) && has_ink(&glyph);
         let mut text = match is_drawn_hyphen {

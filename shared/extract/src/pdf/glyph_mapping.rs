@@ -50,7 +50,7 @@ impl<'a> GlyphMapping<'a> {
                         .map(|font| characters_of_glyphs((*font.data).as_ref()))
                         .unwrap_or_default()
                 });
-                // Glyph 0 stands for all codes that the font does not have.
+                // Glyph 0 is drawn for all codes that the font does not have.
                 Some(outline.glyph_id())
                     .filter(|id| *id != GlyphId::NOTDEF)
                     .and_then(|id| glyphs.get(&id.to_u32()).copied())

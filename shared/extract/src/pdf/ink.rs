@@ -1,4 +1,4 @@
-//! Measures what is drawn on a page besides text: an image or outlines may be text that cannot be read.
+//! Measures what is drawn on a page other than text: an image or outlines may be text that cannot be read.
 
 use super::matrix::Matrix;
 

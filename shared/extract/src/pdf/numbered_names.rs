@@ -73,7 +73,7 @@ fn find_base(family: &[(u8, NumberedName<'_>)], is_type3: bool) -> Option<u32> {
     {
         return Some(DECIMAL);
     }
-    // A digit above nine, codes that are equal to the numbers, or letters where decimal numbers are no characters.
+    // A digit above nine, codes that are equal to the numbers, or letters where decimal numbers are not characters.
     let is_shown = decimal.numbers < family.len()
         || hexadecimal.equals_codes()
         || !decimal.is_plausible() && !decimal.equals_codes() && hexadecimal.is_mostly_letters();
@@ -108,7 +108,7 @@ impl Reading {
         reading
     }
 
-    // Some names of a font may stand for no character.
+    // Some names of a font may have no character.
     fn is_plausible(&self) -> bool {
         self.numbers == self.names && self.characters * 5 >= self.names * 4
     }
@@ -185,7 +185,7 @@ mod tests {
             read(&[(1, "g19"), (2, "g20"), (3, "g21"), (4, "g28")]),
             "????"
         );
-        // Numbers that are the codes, which are no characters.
+        // Numbers that are the codes, which are not characters.
         assert_eq!(
             read(&[(20, "a20"), (21, "a21"), (22, "a22"), (49, "a49")]),
             "????"

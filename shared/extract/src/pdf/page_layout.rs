@@ -146,11 +146,12 @@ fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Opt
 // The box on the page around an area along and across a direction.
 fn page_rect(writing: Writing, (u0, u1): (f32, f32), (v0, v1): (f32, f32)) -> Rect {
     let corners = [(u0, v0), (u1, v0), (u0, v1), (u1, v1)].map(|(u, v)| writing.to_page(u, v));
-    let fold = |values: [f32; 4]| {
-        let low = values.into_iter().fold(f32::INFINITY, f32::min);
-        (low, values.into_iter().fold(f32::NEG_INFINITY, f32::max))
-    };
-    let (x0, x1) = fold(corners.map(|corner| corner.0));
-    let (y0, y1) = fold(corners.map(|corner| corner.1));
+    let (x0, x1) = bounds(corners.map(|corner| corner.0));
+    let (y0, y1) = bounds(corners.map(|corner| corner.1));
     Rect::new(x0, y0, x1, y1)
+}
+
+fn bounds(values: [f32; 4]) -> (f32, f32) {
+    let low = values.into_iter().fold(f32::INFINITY, f32::min);
+    (low, values.into_iter().fold(f32::NEG_INFINITY, f32::max))
 }

@@ -52,11 +52,15 @@ fn readings_of(page: &Page, words: &[PlacedWord]) -> impl Iterator<Item = WordRe
             |read: &&PlacedWord| (line.rect.y0..=line.rect.y1).contains(&Pt::new(read.baseline));
         let sources: Vec<&PlacedWord> = words.iter().filter(on_line).collect();
         line.words.iter().map(move |word| {
-            let within = |read: &&&PlacedWord| {
-                let middle = Pt::new((read.x0 + read.x1) / 2.0);
-                (word.x0..=word.x1).contains(&middle)
-            };
-            reading_of(sources.iter().filter(within).copied())
+            reading_of(
+                sources
+                    .iter()
+                    .filter(|read| {
+                        let middle = Pt::new((read.x0 + read.x1) / 2.0);
+                        (word.x0..=word.x1).contains(&middle)
+                    })
+                    .copied(),
+            )
         })
     })
 }
@@ -147,8 +151,11 @@ mod tests {
         assert_eq!(page.text(), "Sales $ 1,234");
         let read = page.recognition().unwrap();
         assert_eq!(read.confidences, [96, 96, 60]);
-        let disputed = read.disputed.iter();
-        let disputed: Vec<_> = disputed.map(|one| (one.word, &*one.other)).collect();
+        let disputed: Vec<_> = read
+            .disputed
+            .iter()
+            .map(|one| (one.word, &*one.other))
+            .collect();
         assert_eq!(disputed, [(2, "1,284")]);
     }
 

@@ -441,7 +441,7 @@ fn page_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
     let (code, detail) = if let Some((code, detail)) = loss_defect {
         (code, detail.to_owned())
     } else if empty {
-        // A page without ink is blank, which is no defect.
+        // A page without ink is blank, which is not a defect.
         hides_text().then(|| ("pdf.no_text", "the page has no text".to_owned()))?
     } else if read.garbled {
         let detail = "the page's fonts do not say what its characters mean";

@@ -13,7 +13,7 @@ const SAME_BASELINE: f32 = 0.22;
 // In ems.
 const SAME_PLACE: f32 = 0.12;
 
-// Glyphs that one glyph may cover; more are no text.
+// Glyphs that one glyph may cover; more are not text.
 const MAX_UNDER: usize = 8;
 const SURE_OVERPRINT: u32 = 2;
 // Attaching superscripts compares neighbors, so it is skipped on larger pages, which are not text pages.

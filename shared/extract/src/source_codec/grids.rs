@@ -1,4 +1,4 @@
-//! The cells of tables, as they are stored beside the pages of a chunk.
+//! The cells of tables, as they are stored with the pages of a chunk.
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{ByteSpan, GridCell, GridLine, Page};

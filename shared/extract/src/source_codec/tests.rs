@@ -135,7 +135,7 @@ fn cells_of_tables_round_trip() {
             column,
             columns: 1 + column % 3,
             rows: column,
-            // The second cell stands before the first in the file.
+            // The second cell is before the first in the file.
             bytes: (n % 5 > 0).then_some(ByteSpan {
                 start: n * 40 + 30 - start,
                 end: n * 40 + 33,

@@ -108,9 +108,9 @@ struct LineView<'a> {
 impl LineView<'_> {
     fn candidate(&self, at: usize, before: Option<&HeadingCandidate>) -> Option<HeadingCandidate> {
         let line = self.lines[at].trim();
-        let stands_free =
+        let is_isolated =
             at == 0 || self.is_blank[at - 1] || before.is_some_and(|before| before.last + 1 == at);
-        if !stands_free
+        if !is_isolated
             || line.len() > 4 * MAX_CHARS && !line.starts_with(char::is_uppercase)
             || is_contents_entry(line)
         {

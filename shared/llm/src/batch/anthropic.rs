@@ -158,8 +158,10 @@ const COUNTS: [&str; 5] = ["processing", "succeeded", "errored", "canceled", "ex
 
 fn counts(batch: &Value, names: &[&str]) -> u64 {
     let counts = batch.get("request_counts");
-    let count = |name: &&str| counts.and_then(|counts| counts.get(*name)?.as_u64());
-    names.iter().filter_map(count).sum()
+    names
+        .iter()
+        .filter_map(|name| counts.and_then(|counts| counts.get(*name)?.as_u64()))
+        .sum()
 }
 
 fn phase(batch: &Value) -> BatchPhase {

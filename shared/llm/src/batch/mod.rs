@@ -157,7 +157,7 @@ pub(crate) trait BatchDialect {
     }
 }
 
-// The JSON values of a file of lines. A line that is no JSON counts as missing, as a request without a result.
+// The JSON values of a file of lines. A line that is not JSON counts as missing, as a request without a result.
 fn json_lines(bytes: &[u8]) -> impl Iterator<Item = Value> + '_ {
     bytes
         .split(|byte| *byte == b'\n')
@@ -194,7 +194,7 @@ fn path_segment(id: &str) -> Result<&str, LlmError> {
         return Ok(id);
     }
     Err(LlmError::unreadable(
-        "the provider's id is no name",
+        "the provider's id is not a name",
         crate::request::TokenUsage::default(),
     ))
 }

@@ -74,14 +74,11 @@ impl BatchProvider for OpenAi {
                 }
             }
             // The newest come first.
-            let is_older = |one: &Value| {
-                one.get("created_at")
-                    .and_then(Value::as_u64)
-                    .is_some_and(|seconds| seconds * 1_000 + CLOCK_TOLERANCE_MS < batch.since_ms)
-            };
             let has_more = page.get("has_more").and_then(Value::as_bool) == Some(true);
             match listed.last() {
-                Some(last) if has_more && !is_older(last) => after = Some(id_of(last)?),
+                Some(last) if has_more && !is_older(last, batch.since_ms) => {
+                    after = Some(id_of(last)?);
+                }
                 _ => break,
             }
         }
@@ -149,6 +146,14 @@ impl BatchProvider for OpenAi {
             .url_for(&format!("files/{}", path_segment(file)?));
         self.transport().delete(url).await
     }
+}
+
+// Whether a listed batch is older than a time, by more than clocks differ.
+fn is_older(listed: &Value, since_ms: u64) -> bool {
+    listed
+        .get("created_at")
+        .and_then(Value::as_u64)
+        .is_some_and(|seconds| seconds * 1_000 + CLOCK_TOLERANCE_MS < since_ms)
 }
 
 impl OpenAi {

@@ -1,5 +1,5 @@
 //! Lists a long log by many requests at once. A store lists in order, so a part of the log that turns out to be long is
-//! split by time, and the parts are listed beside each other.
+//! split by time, and the parts are listed concurrently.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;

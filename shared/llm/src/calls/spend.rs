@@ -98,8 +98,7 @@ impl JobSpend {
             .iter()
             .filter(|(record, _)| !sums.contains(*record));
         self.total = old.fold(self.total, |total, (_, amount)| total.plus(*amount));
-        let is_ours = |sum: &&CallSum| sum.jobs.contains(job);
-        let rows = sums.rows.iter().filter(is_ours);
+        let rows = sums.rows.iter().filter(|sum| sum.jobs.contains(job));
         self.total = rows.fold(self.total, |total, sum| total.plus(price(sum)));
         self.unclear
             .retain(|name| !sums.contains(record_digest(name)));

@@ -498,7 +498,7 @@ mod tests {
         let part = format!("{}{DAY:06}/000000.json", sums_prefix("c/x"));
         blobs.delete(&part).await.unwrap();
         blobs.put(&part, vec![0, 1].into()).await.unwrap();
-        // What the damaged part contains is not known, so nothing is summed beside it.
+        // What the damaged part contains is not known, so nothing is summed with it.
         put(&blobs, 30..35, DAY * DAY_MS).await;
         assert_eq!(sum_day(&blobs, "c/x", DAY).await.unwrap(), 0);
         let mut calls = 0;

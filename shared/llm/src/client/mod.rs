@@ -88,7 +88,7 @@ impl ModelClient {
     pub async fn complete(
         &self,
         request: &LlmRequest,
-        class: Priority,
+        priority: Priority,
         budget: &dyn CallBudget,
     ) -> Result<TimedReply, CallError> {
         let stage = request.schema.name;
@@ -120,7 +120,7 @@ impl ModelClient {
             })
         };
         let (reply, ReplyStats { took_ms, at_ms, .. }) = self
-            .call(call_size, (class, request.urgency), budget, call)
+            .call(call_size, (priority, request.urgency), budget, call)
             .await?;
         Ok(TimedReply {
             reply,
@@ -148,7 +148,7 @@ impl ModelClient<dyn Embedder> {
     pub async fn embed(
         &self,
         batch: &TextBatch<'_>,
-        class: Priority,
+        priority: Priority,
         budget: &dyn CallBudget,
     ) -> Result<(EmbeddingReply, ReplyStats), CallError> {
         let call_size = CallSize {
@@ -164,7 +164,7 @@ impl ModelClient<dyn Embedder> {
                 value: reply,
             })
         };
-        self.call(call_size, (class, 0), budget, call).await
+        self.call(call_size, (priority, 0), budget, call).await
     }
 }
 
@@ -215,17 +215,17 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     async fn call<T>(
         &self,
         call_size: CallSize,
-        (class, urgency): (Priority, u8),
+        (priority, urgency): (Priority, u8),
         budget: &dyn CallBudget,
         call: impl Future<Output = Result<ProviderReply<T>, LlmError>>,
     ) -> Result<(T, ReplyStats), CallError> {
-        let admission = self.check_breaker(class)?;
+        let admission = self.check_breaker(priority)?;
         let wait_started_ms = self.env.now_ms();
         let expected_tokens = || self.estimator.lock().expected_tokens(call_size);
         let permit = tokio::select! {
             biased;
             () = self.stopped.cancelled() => Err(stopping_failure()),
-            permit = self.acquire_permit(class, urgency, expected_tokens) => permit,
+            permit = self.acquire_permit(priority, urgency, expected_tokens) => permit,
         };
         metrics::record_wait(
             &self.settings.bucket,
@@ -291,7 +291,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                     },
                 ))
             }
-            Err(error) => Err(self.on_error(&error, admission, class, estimated, took_ms)),
+            Err(error) => Err(self.on_error(&error, admission, priority, estimated, took_ms)),
         }
     }
 
@@ -342,7 +342,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             + u64::try_from(self.settings.task_timeout.as_millis()).unwrap_or(u64::MAX / 2)
     }
 
-    fn check_breaker(&self, class: Priority) -> Result<Admission, Failure> {
+    fn check_breaker(&self, priority: Priority) -> Result<Admission, Failure> {
         let now_ms = self.env.now_ms();
         let (admission, outage_ms) = {
             let mut breaker = self.breaker.lock();
@@ -351,7 +351,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let Admission::Open { until_ms } = admission else {
             return Ok(admission);
         };
-        if let Some(failure) = self.outage_failure(class, outage_ms) {
+        if let Some(failure) = self.outage_failure(priority, outage_ms) {
             return Err(failure);
         }
         Err(breaker_open_failure(until_ms, now_ms))
@@ -370,9 +370,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    // Fails the task for good if the outage is longer than the patience of its class.
-    fn outage_failure(&self, class: Priority, outage_ms: Millis) -> Option<Failure> {
-        let patience = match class {
+    // Fails the task for good if the outage is longer than the patience of its priority.
+    fn outage_failure(&self, priority: Priority, outage_ms: Millis) -> Option<Failure> {
+        let patience = match priority {
             Priority::Bulk => self.settings.patience,
             Priority::Interactive => self.settings.interactive_patience,
         };
@@ -388,7 +388,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         &self,
         error: &LlmError,
         admission: Admission,
-        class: Priority,
+        priority: Priority,
         estimated: u32,
         took_ms: u64,
     ) -> CallError {
@@ -441,7 +441,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
         if error.is_outage() {
             tracing::warn!(bucket = self.settings.bucket, %error, took_ms, "a model call failed");
-            if let Some(permanent) = self.outage_failure(class, outage_ms) {
+            if let Some(permanent) = self.outage_failure(priority, outage_ms) {
                 failure = permanent;
             } else if admission == Admission::Probe {
                 // A failed probe must not use up an attempt, since calls under an open breaker do not either.
@@ -471,8 +471,8 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         CountGuard::new(&self.stats, |stats| &mut stats.waiting_for_permit)
     }
 
-    fn queue(&self, class: Priority) -> &AdmissionQueue {
-        match class {
+    fn queue(&self, priority: Priority) -> &AdmissionQueue {
+        match priority {
             Priority::Bulk => &self.bulk,
             Priority::Interactive => &self.interactive,
         }

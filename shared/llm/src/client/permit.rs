@@ -1,6 +1,6 @@
 //! Acquires permits from the shared rate limiter and reports usage back to it.
 //!
-//! Only the task at the head of each class's queue polls the limiter. Small requests therefore cannot starve a large one, and
+//! Only the task at the head of each priority's queue polls the limiter. Small requests therefore cannot starve a large one, and
 //! the limiter is not flooded. Tasks stay in a queue that makes progress, since a task that leaves starts again at its end.
 
 use std::pin::pin;
@@ -30,7 +30,7 @@ const MAX_YIELDS: u32 = 20;
 // Delay before a task without a permit is delivered again.
 const NO_PERMIT_PAUSE: Duration = Duration::from_secs(5);
 
-/// The queue of one priority class.
+/// The queue of one priority.
 pub(super) struct AdmissionQueue {
     // Limits concurrent calls.
     slots: Semaphore,
@@ -39,8 +39,8 @@ pub(super) struct AdmissionQueue {
 }
 
 impl AdmissionQueue {
-    pub(super) fn new(settings: &ModelClientSettings, class: Priority) -> Self {
-        let slots = match (usize::from(settings.concurrency), class) {
+    pub(super) fn new(settings: &ModelClientSettings, priority: Priority) -> Self {
+        let slots = match (usize::from(settings.concurrency), priority) {
             (0, _) => Semaphore::MAX_PERMITS,
             (bulk, Priority::Bulk) => bulk,
             (bulk, Priority::Interactive) => bulk.div_ceil(4),
@@ -58,12 +58,12 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     /// `estimate` is called at this task's turn, since replies received in the meantime improve the estimate.
     pub(super) async fn acquire_permit(
         &self,
-        class: Priority,
+        priority: Priority,
         urgency: u8,
         estimate: impl Fn() -> u32,
     ) -> Result<(SemaphorePermit<'_>, u32), Failure> {
         let _waiting = self.track_wait();
-        let queue = self.queue(class);
+        let queue = self.queue(priority);
         let queued_ms = self.env.now_ms();
         let mut urgency = urgency;
         let mut yields = 0;
@@ -73,7 +73,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             loop {
                 let now_ms = self.env.now_ms();
                 let cost = RequestCost {
-                    class,
+                    priority,
                     tokens: estimate(),
                 };
                 let paused_ms = self.stats.lock().paused_until_ms.saturating_sub(now_ms);

@@ -127,9 +127,9 @@ fn client_with(
     )
 }
 
-async fn complete(client: &ModelClient, max_output_tokens: u32, class: Priority) -> String {
+async fn complete(client: &ModelClient, max_output_tokens: u32, priority: Priority) -> String {
     let request = request(max_output_tokens);
-    outcome(client.complete(&request, class, &UnlimitedBudget).await)
+    outcome(client.complete(&request, priority, &UnlimitedBudget).await)
 }
 
 fn per_minute(requests: u32, tokens: u32) -> ModelClientSettings {
@@ -195,9 +195,9 @@ async fn interactive_calls_give_up_sooner_during_an_outage() {
         Arc::new(MemoryLimiter::default()),
     );
     let mut ends = Vec::new();
-    for class in [Priority::Interactive, Priority::Bulk] {
+    for priority in [Priority::Interactive, Priority::Bulk] {
         let began = env.now_ms();
-        while complete(&client, 1, class).await != "model.provider_unreachable final" {
+        while complete(&client, 1, priority).await != "model.provider_unreachable final" {
             env.sleep(Duration::from_secs(5)).await;
         }
         ends.push((env.now_ms() - began) / 60_000);

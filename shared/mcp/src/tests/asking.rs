@@ -24,7 +24,7 @@ async fn ask_is_listed_where_a_model_is_configured() {
     assert!(without.tools().await["ask"].is_null());
     assert_eq!(
         without.call_error("ask", json!({ "question": "x" })).await["code"],
-        "answer.not_here"
+        "answer.not_available"
     );
 }
 

@@ -65,7 +65,7 @@ impl Correction {
                 }
                 continue;
             };
-            // The first section of a document begins at the very top, also if its heading stands below.
+            // The first section of a document begins at the very top, even if its heading is further down.
             let is_first = section.id.0 == 0 && from.line == 0;
             if place.is_some_and(|place| place.line == from.line || is_first) {
                 continue;

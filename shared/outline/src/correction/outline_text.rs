@@ -21,8 +21,8 @@ const MARKS: [(&str, HeadingClaim); 3] = [
 
 const HELP: &str = "\
 # One heading per line: two spaces per level, then the page, then the title as it is printed.
-#   p. 12 Title          the title stands on page 12
-#   p. 12:34 Title       on line 34 of the page, if it stands there more than once
+#   p. 12 Title          the title is on page 12
+#   p. 12:34 Title       on line 34 of the page, if it is there more than once
 #   p. 12 (?) Title      not printed as written here: not verified, and shown as doubtful
 #   p. 12 (window) Name  pages without a heading; (preface): text before the first heading
 # Change, add, remove or indent lines. Lines that begin with # are comments. The lines

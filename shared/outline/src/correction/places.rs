@@ -52,7 +52,7 @@ impl<'a> PlaceFinder<'a> {
     pub(super) fn find_all(&self, headings: &[CorrectedHeading]) -> Vec<Option<FoundHeading>> {
         match (&self.analysis, &self.source.body) {
             (Some(analysis), _) => headings
-                .chunk_by(|one, other| one.at == other.at)
+                .chunk_by(|left, right| left.at == right.at)
                 .flat_map(|same_page| find_on_page(analysis, same_page))
                 .collect(),
             (None, SourceBody::Lines(text)) => headings
@@ -278,7 +278,7 @@ pub fn check(
             };
             errors.push(LineError::new(
                 *line,
-                format!("`{title}` stands {what} the heading of line {other}; headings follow the order of the document{hint}"),
+                format!("`{title}` is {what} the heading of line {other}; headings follow the order of the document{hint}"),
             ));
         }
     }

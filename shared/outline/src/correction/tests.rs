@@ -156,7 +156,7 @@ fn titles_that_are_not_there_name_line_page_and_place() {
     assert_eq!(
         reported,
         [
-            "3: `Results of Operations` stands above the heading of line 4; headings follow the order \
+            "3: `Results of Operations` is above the heading of line 4; headings follow the order \
              of the document"
         ]
     );
@@ -172,7 +172,7 @@ fn titles_that_are_not_printed_need_a_line_that_exists() {
     assert_eq!(
         errors("p. 2 Segments\np. 2 (?) Cash\n", &source),
         [
-            "2: `Cash` stands above the heading of line 3; headings follow the order of the document; give its line, \
+            "2: `Cash` is above the heading of line 3; headings follow the order of the document; give its line, \
              as in `p. 2:34`"
         ]
     );
@@ -267,9 +267,7 @@ fn lines_of_a_text_are_checked() {
             "line 1 Report\nline 4 Results\nline 4 (?) Findings\n",
             &source
         ),
-        [
-            "3: `Findings` stands on the heading of line 4; headings follow the order of the document"
-        ]
+        ["3: `Findings` is on the heading of line 4; headings follow the order of the document"]
     );
 }
 

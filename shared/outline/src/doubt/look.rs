@@ -11,13 +11,13 @@ use stemma_document::{
 use super::{share_of, sign};
 use crate::structure::counts::counts;
 
-/// A line that stands out from the text and is no longer than this looks like a heading.
+/// Longest line that may look like a heading, if its style differs from the text.
 const HEADING_BYTES: usize = 100;
 /// Shorter lines are marks.
 const MIN_BYTES: usize = 4;
 /// A line of fewer letters is a row of a table.
 const MIN_LETTERS: f32 = 0.6;
-/// Lines closer than this stand in one row (in points).
+/// Lines closer than this are in one row (in points).
 const ROW_POINTS: f32 = 3.0;
 /// A heading wraps over at most so many lines.
 const TITLE_LINES: usize = 4;
@@ -154,7 +154,7 @@ fn text_look(pages: &[Page]) -> Look {
     most.map_or((0, false, Emphasis::None), |(look, _)| look)
 }
 
-/// Lines by row; a line beside another one is a cell or a caption.
+/// Lines by row; a line next to another one is a cell or a caption.
 fn rows(page: &Page) -> HashMap<i32, u32> {
     let mut rows = HashMap::new();
     for line in &page.lines {

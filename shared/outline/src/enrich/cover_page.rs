@@ -1,6 +1,6 @@
 //! Reads the cover of a form: form, registrant, period, file numbers, state.
 //!
-//! Covers put a value above its caption in brackets, beside it, or below it in a table; several values may share a line
+//! Covers put a value above its caption in brackets, next to it, or below it in a table; several values may share a line
 //! (`Delaware  1-3285  41-0417775`). Values are therefore recognized by their shape first and by their caption second.
 
 use stemma_document::text::normalize_key;
@@ -12,7 +12,7 @@ use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{co_registrants, registrant, securities};
 
-// A date stands within this many words after its caption, even in columns printed side by side.
+// A date is within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
 // Lines between the name of the Commission and that of the form; further away, the form is only mentioned.
 const NAMES_APART: usize = 15;
@@ -277,7 +277,7 @@ fn event_date(words: &[&str]) -> Option<StatedDate> {
 }
 
 /// The Commission file number on, below or above its caption.
-// A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
+// A caption in brackets is below its value, any other is before or above it; the order of lines follows that.
 pub(super) fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     let normalized = &cover.keys;
     let captions = normalized.iter().enumerate().filter(|(at, line)| {
@@ -289,7 +289,7 @@ pub(super) fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     });
     captions
         .flat_map(|(at, _)| {
-            // A caption in brackets stands under its value.
+            // A caption in brackets is below its value.
             let bracketed = cover.lines[at].contains('(');
             let order: [isize; 6] = if bracketed {
                 [-1, -2, 0, 1, 2, 3]
@@ -324,7 +324,7 @@ pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
         .find_map(parse_irs_number)
 }
 
-/// The state or other jurisdiction of incorporation: after its caption, otherwise beside the numbers above or below it.
+/// The state or other jurisdiction of incorporation: after its caption, otherwise next to the numbers above or below it.
 pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
     let at = cover.keys.iter().position(|line| {
         line.contains("stateorother")
@@ -513,7 +513,7 @@ mod tests {
                  Commission File Number: 0-15175\n(Exact name of registrant as specified in its charter)",
                 "form=10-Q | period_end=2023-06-02 | file_number=0-15175",
             ),
-            // An amendment, marked on the line below; the date stands above its caption.
+            // An amendment, marked on the line below; the date is above its caption.
             (
                 "FORM 8-K\nAmendment No. 1\nMay 5, 2020\nDate of Report (Date of earliest event reported)\nAcme Corp\n\
                  (Exact name of registrant as specified in its charter)\nCommission File Number 333-12345-01",

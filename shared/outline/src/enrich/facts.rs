@@ -103,17 +103,8 @@ fn declared(
 /// Whether a printed name and a conformed one are of the same company. Conformed names have no punctuation, shorten words
 /// (`CORP`, `CO`) and may end with a state (`/DE/`).
 pub fn is_same_company(printed: &str, conformed: &str) -> bool {
-    let words = |name: &str| -> Vec<String> {
-        let name = name.split(" /").next().unwrap_or(name).to_uppercase();
-        let name = name
-            .replace('&', " AND ")
-            .replace(['.', '\'', '’', ','], "");
-        let words = name.split(|c: char| !c.is_alphanumeric());
-        let words = words.filter(|word| !word.is_empty() && *word != "THE");
-        words.map(str::to_owned).collect()
-    };
-    let printed = words(printed);
-    let conformed = words(
+    let printed = name_words(printed);
+    let conformed = name_words(
         conformed
             .split_once('/')
             .map_or(conformed, |(name, _)| name),
@@ -124,6 +115,16 @@ pub fn is_same_company(printed: &str, conformed: &str) -> bool {
             .iter()
             .zip(&conformed)
             .all(|(a, b)| a.starts_with(b.as_str()) || b.starts_with(a.as_str()))
+}
+
+fn name_words(name: &str) -> Vec<String> {
+    let name = name.split(" /").next().unwrap_or(name).to_uppercase();
+    let name = name
+        .replace('&', " AND ")
+        .replace(['.', '\'', '’', ','], "");
+    let words = name.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty() && *word != "THE");
+    words.map(str::to_owned).collect()
 }
 
 fn header_fact(source: &Source, key: &str) -> Option<Fact> {

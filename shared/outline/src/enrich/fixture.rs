@@ -1,4 +1,4 @@
-//! Hand-made sources and trees for the tests beside this file.
+//! Hand-made sources and trees for the tests of this folder.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, Line, PageNo, Source, SourceBody};
 
-// An annual report to shareholders may stand before the form, so the cover is not always on page one.
+// An annual report to shareholders may precede the form, so the cover is not always on page one.
 const FRONT_PAGES: usize = 15;
 // Lines read per page; a text without pages has one front page of this length.
 const FRONT_LINES: usize = 250;

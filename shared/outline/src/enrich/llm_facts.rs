@@ -57,9 +57,9 @@ impl LlmFacts {
 /// Checks that the text contains the value, ignoring spaces and punctuation.
 fn check_quoted(value: &str, text: &str) -> Option<String> {
     let letters = normalize_key(value);
-    let stands = !letters.is_empty() && normalize_key(text).contains(&letters);
+    let is_quoted = !letters.is_empty() && normalize_key(text).contains(&letters);
     let line = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    (stands && !line.chars().any(char::is_control)).then_some(line)
+    (is_quoted && !line.chars().any(char::is_control)).then_some(line)
 }
 
 fn check_year(value: &str, text: &str) -> Option<String> {

@@ -229,7 +229,7 @@ fn is_heading(words: &[Word<'_>], at: usize) -> bool {
     number_ends || new_line || capital
 }
 
-/// `II` if `Part II, ` stands right before.
+/// `II` if `Part II, ` is right before.
 fn part_before(words: &[Word<'_>], at: usize) -> Option<String> {
     let part = words
         .get(at.checked_sub(2)?)?
@@ -394,7 +394,7 @@ fn heads_notes(section: &Section) -> bool {
     title.starts_with("notesto") || (title.contains("notesto") && title.contains("statements"))
 }
 
-// Some trees have notes beside their heading instead of below it. After a heading of notes without children, sections belong
+// Some trees have notes on the level of their heading instead of below it. After a heading of notes without children, sections belong
 // to it as long as their titles begin with numbers.
 fn behind_notes(section: &Section, behind: bool) -> bool {
     let numbered = section

@@ -11,9 +11,9 @@ use stemma_reading::vocabulary::{CAPTION_PHRASES, COVER_CAPTIONS, OFFICES, REGIS
 use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
 
-// The name stands within these many lines above its caption.
+// The name is within this many lines above its caption.
 const NAME_LINES: usize = 4;
-// The name stands within these many lines after the sentence of a signature block.
+// The name is within this many lines after the sentence of a signature block.
 const SIGNED_LINES: usize = 6;
 const NAME_BYTES: usize = 200;
 
@@ -41,7 +41,7 @@ pub(super) fn is_caption(normalized: &str) -> bool {
         .any(|words| normalized.contains(words))
 }
 
-/// The name above, beside or below its caption.
+/// The name above, next to or below its caption.
 pub(super) fn name_by_caption(
     cover: &FrontPage<'_>,
     at: usize,
@@ -216,14 +216,17 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         !mark && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
-    let has_office = |line: &&String| words_of(line).any(|word| OFFICES.contains(word.as_str()));
     let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")
-        && block.iter().skip(at).take(2).any(|line| has_office(&line));
+        && block
+            .iter()
+            .skip(at)
+            .take(2)
+            .any(|line| words_of(line).any(|word| OFFICES.contains(word.as_str())));
     let name = clean_name(&block[at]);
     (!person && name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
 }
 
-/// The line, or what stands behind the date of the signature on it: `Date: May 5, 2023  ACME, INC.`
+/// The line, or what follows the date of the signature on it: `Date: May 5, 2023  ACME, INC.`
 fn behind_date(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let dated = words
@@ -235,7 +238,7 @@ fn behind_date(line: &str) -> String {
     words[from..].join(" ")
 }
 
-/// Whether `duly caused` stands on a line or across its end.
+/// Whether a line has `duly caused`, or begins it and the next one ends it.
 fn is_signature_line(lines: &[&str], at: usize) -> bool {
     let line = lines[at];
     if line.len() > 2_000 || !(line.contains("duly") || line.contains("caused")) {

@@ -1,7 +1,7 @@
 //! Extractive summaries: whole sentences of a section that distinguish it from the others.
 //!
 //! A short section is its own summary. From a longer one, sentences are chosen whose terms are frequent in the section, rare
-//! in the document or part of the title, and that stand early, state amounts and are not boilerplate. The titles of the
+//! in the document or part of the title, and that come early, state amounts and are not boilerplate. The titles of the
 //! parts come before them, the row names of tables after them. A term counts less each time it is covered. All weights are
 //! integers, so that the choice is the same on every machine.
 

@@ -80,7 +80,7 @@ pub(super) fn match_sections(
         .collect()
 }
 
-/// The section behind an Item that belongs to it although the tree has it beside it: the executive officers behind the last
+/// The section behind an Item that belongs to it although the tree has it as a sibling: the executive officers behind the last
 /// Item of Part I, which the form allows there without a number, and the index of exhibits behind the Item of the exhibits.
 // An Item ends where the next Item or PART begins, the last one at the signatures.
 pub(super) fn section_behind<'a>(

@@ -12,7 +12,7 @@ use crate::structure::page_labels::is_page_number;
 
 // A longer Item has content of its own, however much it refers.
 pub(super) const REFERRING_WORDS: usize = 400;
-// An Item is answered elsewhere if this share of its words stands in sentences that refer elsewhere.
+// An Item is answered elsewhere if this share of its words is in sentences that refer elsewhere.
 const REFERRING_SHARE: f32 = 0.5;
 // `None.` or `Not applicable.` may come with a short explanation.
 const NOTHING_WORDS: usize = 60;
@@ -20,7 +20,7 @@ const NOTHING_WORDS: usize = 60;
 const STATED_WORDS: usize = 150;
 // A statement that nothing happened fits in this length, with the definitions that it cites.
 const NEGATING_WORDS: usize = 100;
-// A negation stands near the start of such a statement.
+// A negation is near the start of such a statement.
 const NEGATION_WITHIN: usize = 30;
 // A heading of its own and `None.` below it.
 const HEADED_ANSWER_WORDS: usize = 12;
@@ -107,7 +107,7 @@ pub(super) fn status_by_text(form: &str, entry: &FormItem, body: &ItemText) -> I
         .sum();
     let share = referring as f32 / body.words.max(1) as f32;
     let mostly = referring > 0 && body.words <= REFERRING_WORDS && share >= REFERRING_SHARE;
-    // Part III of an annual report usually points to the proxy statement, even beside a table or a code of ethics.
+    // Part III of an annual report usually points to the proxy statement, even with a table or a code of ethics.
     let most = if form == "10-K" && entry.part == 3 {
         REFERRING_WORDS
     } else {
@@ -137,19 +137,22 @@ pub(super) fn status_by_text(form: &str, entry: &FormItem, body: &ItemText) -> I
 /// Whether a short text only says what is not the case: `There have been no changes in our market risk`, or that no director
 /// adopted a trading plan, which Item 408 of Regulation S-K asks for each quarter.
 fn only_negates(body: &ItemText) -> bool {
-    let negates = |sentence: &String| {
-        let mut before = String::new();
-        let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
-        words.any(|word| {
-            let word = normalize_key(word);
-            // `decided not to stand for election` is an event.
-            let negated = word == "not" && AUXILIARIES.contains(before.as_str());
-            let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
-            before = word;
-            found
-        })
-    };
-    body.words <= NEGATING_WORDS && !body.sentences.is_empty() && body.sentences.iter().all(negates)
+    body.words <= NEGATING_WORDS
+        && !body.sentences.is_empty()
+        && body.sentences.iter().all(|sentence| negates(sentence))
+}
+
+fn negates(sentence: &str) -> bool {
+    let mut before = String::new();
+    let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
+    words.any(|word| {
+        let word = normalize_key(word);
+        // `decided not to stand for election` is an event.
+        let negated = word == "not" && AUXILIARIES.contains(before.as_str());
+        let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
+        before = word;
+        found
+    })
 }
 
 /// Whether the risk factors of a quarterly report are those of the annual report. Its Item 1A asks for changes alone.
@@ -178,7 +181,7 @@ fn lists_pages(body: &ItemText) -> bool {
     page && labels >= 1 || labels >= 4
 }
 
-/// The status of an Item of which the filer says that it has no content.
+/// The status of an Item that has no content, as the filer says.
 fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
         return Some(ItemStatus::Reserved);

@@ -155,7 +155,7 @@ fn quarterly_items_are_distinguished_by_part() {
 }
 
 #[test]
-fn answer_may_stand_in_the_heading() {
+fn answer_may_be_in_the_heading() {
     let page = format!(
         "PART I\nItem 3. Legal Proceedings\n{}Item 4. Mine Safety Disclosures - Not applicable\nPART IV\nItem 16. Form 10-K \
          Summary. None.\nSIGNATURES\n{}",
@@ -233,7 +233,7 @@ fn quarterly_risk_factors_of_the_annual_report_are_a_reference() {
 
 #[test]
 fn unverified_boundary_is_flagged() {
-    let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
+    let page = "Some words that open the page.\nMore of them follow here.\nItem 8.01. Other Events.\nWe opened a forge.";
     let headings = [
         (1, 0, 1, "Item 5.02. Departure of Directors"),
         (1, 2, 1, "Item 8.01. Other Events."),

@@ -128,7 +128,7 @@ impl RuleOutline<'_> {
         pages.map(|page| self.lines.rows_on(page).len()).sum()
     }
 
-    // The rows of a title on its page or a page beside it. Of equal lines, one that is no known heading wins.
+    // The rows of a title on its page or a neighboring page. Of equal lines, one that is not a known heading wins.
     fn locate(
         &self,
         heading: &NamedHeading,
@@ -147,7 +147,7 @@ impl RuleOutline<'_> {
             };
             let known = line(true);
             line(false)
-                .filter(|free| known.is_none() || self.is_like_heading(*free))
+                .filter(|rows| known.is_none() || self.is_like_heading(*rows))
                 .or(known)
         })
     }
@@ -158,7 +158,7 @@ impl RuleOutline<'_> {
         !row.prose && !row.table
     }
 
-    // The heading at `rows`, unless it is none by the rules or repeats the title of a known one.
+    // The heading at `rows`, unless the rules reject it or it repeats the title of a known one.
     fn accept(&self, heading: &NamedHeading, rows: (usize, usize)) -> Option<LocatedHeading> {
         let lines = &self.lines;
         let row = &lines.rows[rows.0];
@@ -166,8 +166,8 @@ impl RuleOutline<'_> {
             return None;
         }
         if let Some(seen) = self.heading_at(rows.0) {
-            // The budget left it out. Above a table it is a caption, unless sections beside it look like it.
-            if stands_above_table(lines, seen.rows.1)
+            // The budget left it out. Above a table it is a caption, unless neighboring sections look like it.
+            if is_above_table(lines, seen.rows.1)
                 && !self
                     .looks_around(seen.rows.0)
                     .any(|look| look.1 == seen.style)
@@ -197,7 +197,7 @@ impl RuleOutline<'_> {
             ),
             None => return None,
         };
-        // Beside headings that have a look, a line set like the text is none.
+        // Where headings have a style of their own, a line in the style of the text is not a heading.
         let is_plain = run_in.is_none() && is_set_like_text(lines, row);
         let mut looks = self.looks_around(rows.0);
         if is_plain && looks.any(|(page, _)| page.abs_diff(row.page) <= PAGES_NEAR) {
@@ -226,13 +226,15 @@ impl RuleOutline<'_> {
             })
     }
 
-    // The looks of the sections where a row stands, between two announced ones, with their pages.
+    // The looks of the sections around a row, between two announced ones, with their pages.
     fn looks_around(&self, row: usize) -> impl Iterator<Item = (u32, HeadingStyle)> {
-        let announced = |head: &&OutlineHead| head.rank < LAYOUT_RANK;
         let next = self.heads.partition_point(|head| head.rows.0 < row);
         let (before, behind) = self.heads.split_at(next);
-        let before = before.iter().rev().take_while(move |head| !announced(head));
-        let behind = behind.iter().take_while(move |head| !announced(head));
+        let before = before
+            .iter()
+            .rev()
+            .take_while(move |head| !is_announced(head));
+        let behind = behind.iter().take_while(move |head| !is_announced(head));
         before.chain(behind).filter_map(|head| {
             let page = self.lines.rows[head.rows.0].page;
             Some((page, self.heading_at(head.rows.0)?.style))
@@ -308,6 +310,10 @@ impl RuleOutline<'_> {
     }
 }
 
+fn is_announced(head: &&OutlineHead) -> bool {
+    head.rank < LAYOUT_RANK
+}
+
 // The rank of a look that no known heading has, just below that of the next stronger look. `styles` are all looks, sorted.
 fn rank_of_new_look(
     looks: &[(usize, HeadingStyle, u32)],
@@ -336,7 +342,7 @@ fn is_heading_line(lines: &LineTable<'_>, rows: (usize, usize), title: &str) -> 
     let is_in_text = row.prose || false_headings::inside_paragraph(lines, first);
     !row.marked
         && !is_tabular(row)
-        && !stands_above_table(lines, last)
+        && !is_above_table(lines, last)
         && !row.text.starts_with(char::is_lowercase)
         && row.text.matches('(').count() == row.text.matches(')').count()
         && !false_headings::is_boilerplate(row)
@@ -349,7 +355,7 @@ fn is_tabular(row: &LineFeatures<'_>) -> bool {
 }
 
 // Whether a table follows before any text does.
-fn stands_above_table(lines: &LineTable<'_>, last: usize) -> bool {
+fn is_above_table(lines: &LineTable<'_>, last: usize) -> bool {
     let page = lines.rows[last].page;
     let below = lines.rows[last + 1..].iter().take(ROWS_BELOW);
     below

@@ -12,14 +12,14 @@ use super::titles;
 
 pub(super) use clauses::find_clauses;
 
-// The title of an instrument stands among the first lines of a page; the same words further down are a mention.
+// The title of an instrument is among the first lines of a page; the same words further down are a mention.
 const TOP_LINES: usize = 14;
 
 // A run-in title has at most this many words before its text begins.
 const TITLE_WORDS: usize = 18;
 
 /// The rows of titles where agreements begin.
-// Centered capitals such as `CREDIT AGREEMENT` also stand on covers, above contents and in page headers. An agreement
+// Centered capitals such as `CREDIT AGREEMENT` also appear on covers, above contents and in page headers. An agreement
 // begins only where the next numbered section is the first one. Copies of the title before any section with text are part
 // of the same agreement, so only the first copy counts.
 pub(super) fn agreement_titles(lines: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
@@ -142,7 +142,7 @@ fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     (fit && !row.running && !row.table).then_some(number)
 }
 
-/// Whether the row and one beside it are numbered titles with a page number: contents that were not recognized.
+/// Whether the row and a neighbor are numbered titles with a page number: contents that were not recognized.
 fn is_listed(lines: &LineTable<'_>, at: usize) -> bool {
     let lists = |at: usize| {
         let row = &lines.rows[at];
@@ -151,8 +151,8 @@ fn is_listed(lines: &LineTable<'_>, at: usize) -> bool {
         number.is_some() && label.bytes().all(|b| b.is_ascii_digit())
     };
     let page = lines.rows_on(lines.rows[at].page as usize);
-    let mut beside = page.filter(|other| other.abs_diff(at) == 1);
-    lists(at) && beside.any(lists)
+    let mut neighbors = page.filter(|other| other.abs_diff(at) == 1);
+    lists(at) && neighbors.any(lists)
 }
 
 /// Whether the row is `3. Term`, or begins with `3. Term.`; a numbered paragraph has no title.

@@ -88,7 +88,7 @@ struct EntryRank<'a> {
     indent: f32,
     bold: bool,
     number: Option<TitleNumber<'a>>,
-    /// Never has children: statements behind the signatures stand beside them.
+    /// Never has children: statements behind the signatures are siblings of them.
     leaf: bool,
 }
 
@@ -122,7 +122,7 @@ fn entry_rank<'a>(
     }
 }
 
-// Statements on F-pages are listed behind the signatures. They stand beside the PARTs, unless they are indented below the
+// Statements on F-pages are listed behind the signatures. They are siblings of the PARTs, unless they are indented below the
 // signatures; a new PART or Item ends the rule.
 fn raise_behind_closing(kinds: &mut [EntryRank<'_>]) {
     let mut closed: Option<f32> = None;
@@ -171,7 +171,7 @@ fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
                 NumberClass::Section,
                 NumberClass::Article | NumberClass::Chapter | NumberClass::Part,
             ) => return true,
-            // A centered `ARTICLE II` stands further right than the sections of the article above it.
+            // A centered `ARTICLE II` is further right than the sections of the article above it.
             (
                 NumberClass::Article | NumberClass::Chapter | NumberClass::Part,
                 NumberClass::Section | NumberClass::Decimal(_),

@@ -34,7 +34,7 @@ pub struct IndexRow {
     pub printed: Vec<String>,
     /// Physical pages (1-based, inclusive) in the order of the index, without references that cannot be resolved.
     pub pages: Vec<PageSpan>,
-    /// Sections of the report named beside or below the Item.
+    /// Sections of the report named next to or below the Item.
     pub titles: Vec<String>,
     /// The entry printed instead of pages.
     pub note: Option<IndexNote>,
@@ -66,7 +66,7 @@ pub(super) struct CrossIndex {
 const MIN_ITEMS: usize = 8;
 // Longer stretches of Item lines are the body of a filing.
 const MAX_PAGES: usize = 4;
-// A note of a few lines may stand between two rows; more text means that Items are answered there.
+// A note of a few lines may be between two rows; more text means that Items are answered there.
 const MAX_NOTE_LINES: usize = 3;
 // With fewer page references the list is a checklist of Items.
 const MIN_PLACED: usize = 4;
@@ -240,7 +240,7 @@ impl IndexReader<'_, '_> {
         head.part.filter(|_| head.tags.is_empty())
     }
 
-    /// The row of the index heading above the first Item: the first that says so, otherwise the first that stands out
+    /// The row of the index heading above the first Item: the first that says so, otherwise the first in a style of its own
     /// within eight rows.
     fn title(&self, from: usize) -> Option<usize> {
         let page = self.lines.rows[from].page as usize;

@@ -38,7 +38,7 @@ impl BoundDocument {
     }
 }
 
-// Exhibit headings stand among the first lines of a page.
+// Exhibit headings are among the first lines of a page.
 const TOP_LINES: usize = 5;
 
 /// Splits at the headings of exhibits: `EXHIBIT 10.1` alone at the top of a page. A file that opens with one is that
@@ -132,7 +132,7 @@ fn exhibit_number<'a>(lines: &LineTable<'a>, at: usize) -> Option<&'a str> {
         .map(|n| (n.text, n.rest));
     let (number, rest) = bare.or(read)?;
     let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
-    // `EXHIBIT 10.1 CREDIT AGREEMENT` also occurs in lists of exhibits. With a title beside the number, the line must look
+    // `EXHIBIT 10.1 CREDIT AGREEMENT` also occurs in lists of exhibits. With a title next to the number, the line must look
     // like a heading and open its page.
     let titled = (row.bold || row.caps)
         && !row.table

@@ -193,7 +193,7 @@ pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
 }
 
 /// Whether the row labels a group of table rows below it.
-pub(super) fn stands_on_table(lines: &LineTable<'_>, at: usize) -> bool {
+pub(super) fn labels_table_rows(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
     let above = lines.above_on_page(at);
     let tight = row.gap < CLOSE || above.is_some_and(|above| above.table || above.words <= 4);

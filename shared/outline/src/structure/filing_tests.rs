@@ -61,7 +61,7 @@ fn text_may_begin_in_the_line_of_a_heading() {
 }
 
 #[test]
-fn items_may_stand_in_another_order() {
+fn items_may_be_in_another_order() {
     let mut doc = Doc::new(9);
     doc.add(0, line("FORM 10-K").size(14.0).bold());
     doc.prose(0, 10.0, 20);
@@ -81,7 +81,7 @@ fn items_may_stand_in_another_order() {
             doc.prose(page, 10.0, 20);
         }
     }
-    // Not the heading of the Item, which stands in Part I.
+    // Not the heading of the Item, which is in Part I.
     doc.add(7, line("Item 1A. Risk Factors").bold());
     doc.prose(7, 10.0, 20);
     let expected: Vec<(u32, &str)> = items
@@ -99,7 +99,7 @@ fn items_may_stand_in_another_order() {
     assert_eq!(levels, found(&expected));
 }
 
-/// A filing whose Item 3 begins on page 4, and whose title `again` stands at `y` on `page`.
+/// A filing whose Item 3 begins on page 4, and whose title `again` is at `y` on `page`.
 fn with_repeat(again: &str, page: usize, y: f32) -> Doc {
     let mut doc = Doc::new(9);
     doc.add(0, line("FORM 10-K").size(14.0).bold());
@@ -125,7 +125,7 @@ fn with_repeat(again: &str, page: usize, y: f32) -> Doc {
 }
 
 #[test]
-fn title_of_an_item_that_stands_again_is_no_section() {
+fn repeated_title_of_an_item_is_not_a_section() {
     for (again, page, y) in [
         ("Item 3. Legal Proceedings", 4, 60.0),
         ("Item 3. Legal Proceedings", 4, 760.0),

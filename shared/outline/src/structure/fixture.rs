@@ -197,15 +197,16 @@ impl Doc {
 pub(super) fn outline_of(doc: &Doc) -> Vec<(u32, u16, String)> {
     let draft = super::outline(&doc.source(), &super::StructureSettings::default()).unwrap();
     let entries = draft.outline.entries().iter();
-    let entry = |entry: &stemma_document::VerifiedEntry| {
-        let located = &entry.located;
-        (
-            located.place.reading_order().0,
-            located.entry.level,
-            located.entry.title.clone(),
-        )
-    };
-    entries.map(entry).collect()
+    entries
+        .map(|entry| {
+            let located = &entry.located;
+            (
+                located.place.reading_order().0,
+                located.entry.level,
+                located.entry.title.clone(),
+            )
+        })
+        .collect()
 }
 
 /// A text source of these lines and headings.

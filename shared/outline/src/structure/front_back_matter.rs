@@ -17,7 +17,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::statements::{is_statement_key, names_report};
 use super::titles;
 
-// Lines, such as a form or a period, that may stand between a company's name and the heading it belongs to.
+// Lines, such as a form or a period, that may be between a company's name and the heading it belongs to.
 const CAPTION_ROWS: usize = 4;
 // Lines at the top of a release in which it is called so.
 const RELEASE_ROWS: usize = 10;
@@ -34,7 +34,7 @@ struct FrontMatter {
     styles: Vec<HeadingStyle>,
     /// Places of the lines.
     lines: Vec<usize>,
-    /// The title of the document, if it is no section.
+    /// The title of the document, if it is not a section.
     title: Option<usize>,
     /// Lines that are neither the title nor sections.
     others: Vec<usize>,
@@ -128,7 +128,7 @@ pub(super) fn rank_title(heads: &mut [OutlineHead], document: &Document<'_>) {
     }
 }
 
-/// Lines of a cover that are no sections.
+/// Lines of a cover that are not sections.
 pub(super) fn cover_lines(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
     FrontMatter::find(heads, document).others
 }
@@ -218,7 +218,7 @@ pub(super) fn lines_below_signatures(heads: &[OutlineHead], document: &Document<
 }
 
 /// Captions above other headings.
-// A company's name without a paragraph before the next heading says whose statement follows. A line that stands right above
+// A company's name without a paragraph before the next heading says whose statement follows. A line right above
 // two or more headings does the same. As sections they would have no text of their own.
 pub(super) fn captions(heads: &[OutlineHead], document: &Document<'_>) -> Vec<usize> {
     // Index of the head, its key, and whether the next heading is right below.
@@ -280,15 +280,14 @@ fn is_before_statements(heads: &[OutlineHead]) -> bool {
     let Some((first, behind)) = heads.split_first() else {
         return false;
     };
-    let is_statement = |head: &OutlineHead| {
-        names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
-    };
     titles::is_closing(&titles::normalize_key(&first.title))
         && behind
             .iter()
             .take(HEADS_BEFORE_STATEMENTS)
             .take_while(|head| head.rank > first.rank)
-            .any(is_statement)
+            .any(|head| {
+                names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
+            })
 }
 
 fn is_signature(head: &OutlineHead) -> bool {

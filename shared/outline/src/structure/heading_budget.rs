@@ -78,7 +78,7 @@ struct Look {
 struct Budget {
     pages: f32,
     most: usize,
-    /// For a style that stands above paragraphs throughout: it surely is one of headings.
+    /// For a style that is always above paragraphs, as headings are.
     most_over_text: usize,
     /// Headings of one style.
     most_of_style: usize,
@@ -115,7 +115,7 @@ impl Budget {
         } else {
             self.most
         };
-        // Bold lines are headings by any account. Without their level, weaker ones would stand in for it.
+        // Bold lines are headings by any account. Without their level, weaker ones would replace it.
         let fits = !look.dense
             && (self.used + look.count <= most || style.is_bold_line() && self.used < self.most);
         // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
@@ -135,7 +135,7 @@ impl Budget {
     }
 }
 
-// Statements rank highest among layout headings, unless a section titled `… Financial Statements` stands within two pages
+// Statements rank highest among layout headings, unless a section titled `… Financial Statements` is within two pages
 // before them; then they are its children. Each statement moves the limit on, so a run of statements stays together.
 pub(super) fn lower_statements(heads: &mut [OutlineHead], document: &Document<'_>) {
     let mut above: Option<(u32, u32)> = None;
@@ -289,7 +289,7 @@ pub(super) fn lowest_rank(styles: &[HeadingStyle]) -> u32 {
     LAYOUT_RANK + 10 * u32::try_from(styles.len()).unwrap_or(u32::MAX / 20)
 }
 
-// The level must be clear: at least two announced headings, most of them on one level, and not few beside the unannounced
+// The level must be clear: at least two announced headings, most of them on one level, and not few compared with the unannounced
 // headings of the style. The top level never counts: chapter titles often share their style with headings inside them.
 fn anchored_rank(levels: &BTreeMap<u32, usize>, unannounced: usize) -> Option<u32> {
     let total: usize = levels.values().sum();
@@ -298,7 +298,7 @@ fn anchored_rank(levels: &BTreeMap<u32, usize>, unannounced: usize) -> Option<u3
     (is_clear && *rank > RANK_STEP).then_some(*rank)
 }
 
-/// The style in title case that a lone title in capitals stands among.
+/// The style in title case of the headings around a lone title in capitals.
 // Capitals rank above title case of the same size. A single `OVERVIEW` between sections in title case is one of them,
 // though, and must not become the parent of those that follow.
 fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<HeadingStyle> {

@@ -8,7 +8,7 @@ use super::numbering;
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
-/// What rules know besides the candidates.
+/// What rules know in addition to the candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'d> {
     pub(super) lines: &'d LineTable<'d>,
@@ -38,7 +38,7 @@ pub(super) struct HeadingCandidate {
     pub(super) dense: bool,
     /// Nearly all candidates of its style have a paragraph below.
     pub(super) over_text: bool,
-    /// Its style is the one of cells, and nothing shows that it is none.
+    /// Its style is the style of cells, and nothing shows that it is not a cell.
     pub(super) in_tables: bool,
     /// See `OutlineHead::rank`.
     pub(super) rank: u32,
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
     OverBudget,
     /// No heading, by the rule of this name.
     NotHeading(&'static str),
-    /// No section beside the others, by the rule of this name.
+    /// Not a section of the outline, by the rule of this name.
     NotSection(&'static str),
 }
 
@@ -96,7 +96,7 @@ impl HeadingCandidate {
         matches!(self.verdict, Verdict::Kept | Verdict::OverBudget)
     }
 
-    /// Whether the title ends in a full stop that is no part of a number.
+    /// Whether the title ends in a full stop that is not part of a number.
     pub(super) fn is_closed(&self) -> bool {
         self.title.ends_with('.') && !self.has_number
     }

@@ -115,7 +115,7 @@ pub(super) fn few_run_ins(headings: &[&HeadingCandidate], document: &Document<'_
 }
 
 /// Whether it is a label inside a financial statement.
-// `Assets` and `Liabilities` stand above rows of figures on the page of a balance sheet. They label parts of the statement,
+// `Assets` and `Liabilities` are above rows of figures on the page of a balance sheet. They label parts of the statement,
 // which is one section; a second statement on the same page keeps its own title.
 pub(super) fn is_statement_label(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     let lines = document.lines;
@@ -129,7 +129,7 @@ pub(super) fn is_statement_label(heading: &HeadingCandidate, document: &Document
         && top.any(|at| is_statement_title(lines, at))
 }
 
-/// Unnumbered titles that stand at the top of pages again and again.
+/// Unnumbered titles that recur at the top of pages.
 // Extraction marks running heads that recur on many pages; this catches those of single chapters. The same title inside
 // pages (`Revenues`, `Backlog` in one segment after another) is a real sub-section each time, so position decides.
 pub(super) fn page_heads(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
@@ -244,7 +244,7 @@ fn part_key(title: &str) -> Option<String> {
     head.part.map(|part| format!("part{part}"))
 }
 
-/// Titles of Items that stand again: inside the Item, or at the top of the page where it begins.
+/// Titles of Items that are repeated inside the Item, or at the top of the page where it begins.
 // They are running heads. Those are recognized by the number of pages that have them, and a short Item does not fill so many.
 pub(super) fn item_heads(headings: &[&HeadingCandidate], document: &Document<'_>) -> Vec<bool> {
     let lines = document.lines;

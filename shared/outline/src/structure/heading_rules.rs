@@ -45,7 +45,7 @@ const RULES: &[(&str, Round)] = &[
     ("item_head", Together(item_heads)),
 ];
 
-/// Display type, in documents that are no filings.
+/// Display type, in documents that are not filings.
 // Its rules precede the budget, so that display type takes no room and no level from headings.
 const DISPLAY_TYPE_RULES: &[(&str, Round)] = &[
     ("echo", Together(echoes)),
@@ -70,7 +70,7 @@ pub(super) fn judge_candidates(
     candidates
 }
 
-/// Judges the candidates of a document that is no filing.
+/// Judges the candidates of a document that is not a filing.
 pub(super) fn judge_display_type(document: &Document<'_>, candidates: &mut [HeadingCandidate]) {
     apply(DISPLAY_TYPE_RULES, candidates, document);
 }
@@ -108,12 +108,6 @@ fn apply(
 /// Whether the document is a filing, an agreement or a release with statements.
 // They have a grammar of their own; the rules for papers, manuals and brochures would only disturb it.
 pub(super) fn is_filing(document: &Document<'_>, candidates: &[HeadingCandidate]) -> bool {
-    let names_statement = |heading: &HeadingCandidate| {
-        let key = titles::normalize_key(&heading.title);
-        ["consolidatedstatement", "consolidatedbalancesheet"]
-            .iter()
-            .any(|name| key.contains(name))
-    };
     document
         .announced
         .iter()
@@ -121,5 +115,12 @@ pub(super) fn is_filing(document: &Document<'_>, candidates: &[HeadingCandidate]
         || candidates
             .iter()
             .filter(|candidate| candidate.is_kept())
-            .any(|heading| heading.statement || names_statement(heading))
+            .any(|heading| heading.statement || names_statement(&heading.title))
+}
+
+fn names_statement(title: &str) -> bool {
+    let key = titles::normalize_key(title);
+    ["consolidatedstatement", "consolidatedbalancesheet"]
+        .iter()
+        .any(|name| key.contains(name))
 }

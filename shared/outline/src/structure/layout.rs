@@ -67,8 +67,11 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> 
         _ => return None,
     };
     let is_marked = phrase.bold && !lines.body_bold || lines.is_emphasized(phrase.emphasis);
-    let starts = |c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1;
-    if !is_marked || !row.text.starts_with(starts) {
+    if !is_marked
+        || !row.text.starts_with(|c: char| {
+            c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1
+        })
+    {
         return None;
     }
     let above = lines
@@ -121,7 +124,7 @@ fn heading_title(lines: &LineTable<'_>, first: usize, last: usize) -> String {
 
 /// The last row of a heading that wraps over rows.
 // Joining too little gives two sections for one title; joining too much swallows the first sub-heading. Rows are joined only
-// if they share style and case, stand close, and the upper one shows that it is unfinished: it is centered, reaches the
+// if they share style and case, are close, and the upper one shows that it is unfinished: it is centered, reaches the
 // right edge, ends with a connector, or the next row starts in lower case.
 fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
@@ -318,7 +321,7 @@ mod tests {
         for phrase in ["Algorithm 1", "Algorithm 2.", "Algorithm 3:"] {
             paragraph(&mut doc, 1, phrase);
         }
-        assert_eq!(titles_of(&doc), ["Policies"], "captions are no headings");
+        assert_eq!(titles_of(&doc), ["Policies"], "captions are not headings");
     }
 
     #[test]
@@ -428,7 +431,7 @@ mod tests {
             .unwrap();
         assert!(
             !style_of(&lines, row).is_numbered(),
-            "no sixteenth or eighteenth stands beside it"
+            "it has no sixteenth or eighteenth next to it"
         );
     }
 

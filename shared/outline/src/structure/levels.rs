@@ -410,7 +410,7 @@ mod tests {
             ("Report of Independent Registered Public Accounting Firm", l),
         ];
         assert_eq!(levels(&heads), [1, 2, 3, 4, 3, 4, 3, 4, 2]);
-        // The heading of the notes may be a running head, which is no section.
+        // The heading of the notes may be a running head, which is not a section.
         let heads = [
             ("Consolidated Statements of Cash Flows", l),
             ("1. Basis", l + 30),

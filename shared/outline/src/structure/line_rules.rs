@@ -4,7 +4,9 @@
 use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
 
-use super::false_headings::{ends_mid_sentence, inside_paragraph, is_boilerplate, stands_on_table};
+use super::false_headings::{
+    ends_mid_sentence, inside_paragraph, is_boilerplate, labels_table_rows,
+};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
@@ -73,7 +75,7 @@ const LINE_RULES: &[LineRule] = &[
     ("table_label", |line| {
         !line.lines.is_large(line.row)
             && line.number.is_none()
-            && stands_on_table(line.lines, line.at)
+            && labels_table_rows(line.lines, line.at)
     }),
     ("weak_look", |line| {
         !line.has_strong_look() && !is_plain_numbered(line.lines, line.at)
@@ -131,7 +133,7 @@ impl<'l> LineView<'l> {
             || is_yeared(self.row.text)
     }
 
-    /// Whether the line ends inside a sentence that is no title of more lines.
+    /// Whether the line ends inside a sentence that is not a title of more lines.
     fn is_open_sentence(&self) -> bool {
         let row = self.row;
         let wraps = self.next.is_some_and(|next| {
@@ -146,12 +148,13 @@ impl<'l> LineView<'l> {
     fn has_strong_look(&self) -> bool {
         let row = self.row;
         let is_small = self.lines.is_small(row);
-        // A heading may be smaller than the body text if it stands above small print of its own size.
-        let heads_small_print = || {
-            self.next
-                .is_some_and(|next| next.prose && !next.bold && next.size < row.size + SAME_SIZE)
-        };
-        let is_bold = row.bold && !self.lines.body_bold && (!is_small || heads_small_print());
+        // A heading may be smaller than the body text if it is above small print of its own size.
+        let is_bold = row.bold
+            && !self.lines.body_bold
+            && (!is_small
+                || self.next.is_some_and(|next| {
+                    next.prose && !next.bold && next.size < row.size + SAME_SIZE
+                }));
         let is_caps = row.caps && !is_small && row.gap > SOME_SPACE && self.letters >= 5;
         let is_slanted = self.is_emphasized
             && (row.words <= PLAIN_WORDS || self.number.is_some())
@@ -165,27 +168,33 @@ impl<'l> LineView<'l> {
 fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
     let page = lines.rows_on(lines.rows[at].page as usize);
     let rows = &lines.rows[page.start..=at];
-    let is_name = |signature: &LineFeatures<'_>, row: &LineFeatures<'_>| {
-        let signer = signature
-            .text
-            .rsplit_once("/s/")
-            .map(|(_, name)| titles::normalize_key(name));
-        signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
-    };
     match rows {
-        [.., signature, row] if is_name(signature, row) => true,
-        [.., signature, name, row] => is_name(signature, name) && row.gap < WRAPPED + lines.leading,
+        [.., signature, row] if is_signer(signature, row) => true,
+        [.., signature, name, row] => {
+            is_signer(signature, name) && row.gap < WRAPPED + lines.leading
+        }
         _ => false,
     }
 }
 
-/// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
-fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
-    let is_column = |key: &str| matches!(key, "exhibit" | "exhibitno" | "exhibitnumber");
-    row.cells >= 2 && is_column(&titles::normalize_key(row.first_cell))
+fn is_signer(signature: &LineFeatures<'_>, row: &LineFeatures<'_>) -> bool {
+    let signer = signature
+        .text
+        .rsplit_once("/s/")
+        .map(|(_, name)| titles::normalize_key(name));
+    signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
 }
 
-/// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.
+/// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
+fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
+    row.cells >= 2
+        && matches!(
+            titles::normalize_key(row.first_cell).as_str(),
+            "exhibit" | "exhibitno" | "exhibitnumber"
+        )
+}
+
+/// Whether a bold or emphasized sentence is alone above a paragraph of another style.
 pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &lines.rows[last];
     let has_paragraph_below = lines.next_on_page(last).is_some_and(|next| {

@@ -135,7 +135,7 @@ fn find_placements(
     placements
 }
 
-/// The free line among `rows` that is most like a title which may be reworded, with the last row of the heading.
+/// The unassigned line among `rows` that is most like a title which may be reworded, with the last row of the heading.
 // Every line is compared: the prefix index would miss a title whose first word differs.
 pub(super) fn most_similar_line(
     lines: &LineTable<'_>,
@@ -181,7 +181,7 @@ impl<'c> PrefixIndex<'c> {
             index.add(core, PREFIX_BYTES, at);
             if core != full {
                 index.add(full, NUMBERED_PREFIX_BYTES, at);
-                // `ARTICLE I` may stand alone on its line, with the title on the next.
+                // `ARTICLE I` may be alone on its line, with the title on the next.
                 let number = full.strip_suffix(core.as_str()).unwrap_or(full);
                 index.add(number, NUMBERED_PREFIX_BYTES, at);
             }
@@ -317,9 +317,9 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
     }
 }
 
-/// Places candidates outside the chain that stand on their announced page.
+/// Places candidates outside the chain that are on their announced page.
 // A document may list its sections out of page order, and the chain has no room for those. They are recovered, but only
-// with strong evidence: a line on or beside the announced page, with a score that no text alone can reach.
+// with strong evidence: a line on or next to the announced page, with a score that no text alone can reach.
 fn recover_out_of_order(
     lines: &LineTable<'_>,
     places: &[(Placement, usize)],
@@ -336,11 +336,11 @@ fn recover_out_of_order(
         let near = candidates[index]
             .page()
             .is_some_and(|page| page.abs_diff(row.page) <= 1);
-        let free = used_rows.binary_search(&at).is_err();
+        let unassigned = used_rows.binary_search(&at).is_err();
         let better = best[index].is_none_or(|(score, ..)| placement.score > score);
         if hits[index].is_none()
             && near
-            && free
+            && unassigned
             && better
             && !row.running
             && placement.score > ANNOUNCED

@@ -73,7 +73,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
 pub use submission_outline::{outline_documents, visit_documents};
 
-/// Code of the gap that says where windows stand in for sections.
+/// Code of the gap that says where windows replace sections.
 pub const WINDOWS: &str = "structure.windows";
 
 /// Settings of the structure rules. They are part of the settings of a run.
@@ -118,7 +118,7 @@ pub struct Draft {
     pub method: Method,
     /// The label printed in the header or footer of each page; empty for texts without pages.
     pub labels: Vec<Option<PageLabel>>,
-    /// Announced sections that were rejected or not found, and windows that stand in for sections.
+    /// Announced sections that were rejected or not found, and windows that replace sections.
     pub gaps: Vec<Gap>,
     /// Rows of the cross-reference index, in printed order, if the Items of the form appear nowhere else.
     pub cross_index: Vec<IndexRow>,

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn early_cross_reference_is_skipped() {
-        // A cross-reference to key 5 stands before keys 1 to 3; the true 5 comes last.
+        // A cross-reference to key 5 precedes keys 1 to 3; the true 5 comes last.
         assert_eq!(
             best_of(&[
                 (1, 5, 1.0),

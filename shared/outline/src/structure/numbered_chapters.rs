@@ -1,7 +1,7 @@
-//! Places headings beside the numbered chapters of a paper, manual or guide.
+//! Makes headings siblings of the numbered chapters of a paper, manual or guide.
 //!
 //! Papers number their chapters and leave the abstract, the references and the acknowledgements without a number; the
-//! appendices have letters. All of them stand on one level. Between two chapters, everything belongs to the first.
+//! appendices have letters. All of them are on one level. Between two chapters, everything belongs to the first.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn reference_entries(heads: &[OutlineHead], document: &Document<'_>) 
     entries
 }
 
-/// Gives unnumbered headings and appendices beside the numbered chapters the rank of the chapters.
+/// Gives unnumbered headings and appendices between numbered chapters the rank of the chapters.
 pub(super) fn align_with_chapters(heads: &mut [OutlineHead], document: &Document<'_>) {
     let lines = document.lines;
     let Some(chapters) = find_chapters(lines, heads) else {

@@ -117,7 +117,7 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
 }
 
 /// The text after the number or the bare letter or roman numeral at the start of `title`: `A Datasets`, `IV Results`.
-// Only comparisons may use it: `A Letter to Shareholders` is no section A.
+// Only comparisons may use it: `A Letter to Shareholders` is not a section A.
 pub(super) fn after_label(title: &str) -> Option<&str> {
     after_number(title).or_else(|| bare_label(title).map(|(_, rest)| rest))
 }

@@ -21,7 +21,7 @@ const WINDOW_RANK: u32 = u32::MAX;
 const DIVIDED_TOKENS: u64 = 8_000;
 // A style whose parts are smaller on average labels paragraphs.
 const PART_TOKENS: u64 = 100;
-// Each style reads the headings of its section again; more than eight levels below a section are no division of it.
+// Each style reads the headings of its section again; more than eight levels below a section do not divide it.
 const MAX_STYLES: usize = 8;
 
 /// Prefix sums: tokens before each row or line, and the total.
@@ -205,6 +205,6 @@ fn window_gap(cut: &Range<usize>) -> Gap {
     Gap {
         code: super::WINDOWS.into(),
         pages: Some(PageSpan::between(first, PageNo::from_index(cut.end - 1))),
-        detail: "no headings were found here; a window of pages stands in for a section".into(),
+        detail: "no headings were found here; a window of pages replaces a section".into(),
     }
 }

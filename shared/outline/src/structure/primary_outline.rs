@@ -369,7 +369,7 @@ impl OutlineBuilder<'_, '_> {
 }
 
 /// Moves entries below an entry that was not found up to its level.
-// `Appendices` may head a group in the contents and stand nowhere else; its appendices would go under the chapter before.
+// `Appendices` may head a group in the contents and be nowhere else; its appendices would go under the chapter before.
 fn raise_orphans(candidates: &mut [SectionCandidate], hits: &[Option<LocatedTitle>]) {
     let mut missing: Vec<u16> = Vec::new();
     for (candidate, hit) in candidates.iter_mut().zip(hits) {
@@ -395,9 +395,9 @@ pub(super) fn links_by_row(source: &Source, lines: &LineTable<'_>) -> Vec<Option
             let row = &lines.rows[at];
             // Programs draw link boxes a little off the text; the middle of the row must lie inside, within a point.
             let middle = (row.y0 + row.y1) / 2.0;
-            let beside =
+            let overlaps =
                 link.rect.x1.points() > row.x0 - 2.0 && link.rect.x0.points() < row.x1 + 2.0;
-            if middle > y0 - 1.0 && middle < y1 + 1.0 && beside && links[at].is_none() {
+            if middle > y0 - 1.0 && middle < y1 + 1.0 && overlaps && links[at].is_none() {
                 links[at] = Some(link.target);
             }
         }

@@ -96,13 +96,13 @@ impl RuleOutline<'_> {
     // Ranges of pages (from 0) that no window crosses.
     fn parts(&self, places: Option<&[PageSpan]>) -> Vec<Range<usize>> {
         let count = self.pages.len();
-        let is_wanted = |page: usize| {
-            let number = PageNo::from_index(page);
-            self.is_readable(page)
+        let pages = (0..count).filter(|page| {
+            let number = PageNo::from_index(*page);
+            self.is_readable(*page)
                 && places.is_none_or(|places| places.iter().any(|span| span.contains(number)))
-        };
+        });
         let mut parts: Vec<Range<usize>> = Vec::new();
-        for page in (0..count).filter(|page| is_wanted(*page)) {
+        for page in pages {
             match parts.last_mut() {
                 Some(part)
                     if (part.end..page).all(|between| !self.is_readable(between))

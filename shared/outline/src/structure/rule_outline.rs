@@ -98,13 +98,13 @@ impl<'a> RuleOutline<'a> {
             .filter(|candidate| candidate.is_heading())
     }
 
-    /// Whether a heading begins in a row that is no section beside the others.
+    /// Whether a heading begins in a row that is not a section of the outline.
     pub(super) fn is_false_heading(&self, row: usize) -> bool {
         self.candidate_at(row)
             .is_some_and(|candidate| matches!(candidate.verdict, Verdict::NotSection(_)))
     }
 
-    /// Windows stand in where nothing divides the text.
+    /// Divides the text into windows where nothing else divides it.
     ///
     /// # Errors
     /// [`OutlineError`] if a heading lies outside the document, which rows of its pages never do.

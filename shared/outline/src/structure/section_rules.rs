@@ -1,4 +1,4 @@
-//! Decides which headings are sections beside the others, and their ranks: rounds over the outline in reading order.
+//! Decides which headings are sections, and their ranks: rounds over the outline in reading order.
 
 use SectionRound::{Drop, Rank};
 use stemma_document::EvidenceSource;
@@ -110,7 +110,6 @@ impl Sections {
         &mut self,
         choose: impl FnOnce(&[OutlineHead], &[&HeadingCandidate]) -> Vec<bool>,
     ) {
-        let is_left_out = |candidate: &HeadingCandidate| candidate.verdict == Verdict::OverBudget;
         let left_out: Vec<&HeadingCandidate> = self
             .candidates
             .iter()
@@ -141,6 +140,10 @@ impl Sections {
             }
         }
     }
+}
+
+fn is_left_out(candidate: &HeadingCandidate) -> bool {
+    candidate.verdict == Verdict::OverBudget
 }
 
 /// First sub-sections that repeat the title of their section, and titles repeated at the top of the next page.

@@ -16,11 +16,10 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
     if source.format == SourceFormat::Pdf {
         return Vec::new();
     }
-    let first_page = |item: &OutlineItem| item.target.map(|target| target.page.index());
     let starts: Vec<(usize, &OutlineItem)> = source
         .outline
         .iter()
-        .filter_map(|item| Some((first_page(item)?, item)))
+        .filter_map(|item| Some((item.target.map(|target| target.page.index())?, item)))
         .collect();
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
     let ends = ends.chain([pages.len()]);
@@ -81,7 +80,7 @@ pub fn outline_documents(
         draft.gaps.iter_mut().for_each(|gap| offset.gap(gap));
         draft.cross_index.iter_mut().for_each(|row| offset.row(row));
         match &mut whole {
-            // The primary document stands first: its method and its index are those of the filing.
+            // The primary document is first: its method and its index are those of the filing.
             None => whole = Some(draft),
             Some(whole) => {
                 whole.labels.append(&mut draft.labels);

@@ -38,7 +38,7 @@ impl BlockStarts {
         let rows = offsets
             .filter_map(|offset| offset.parse::<u32>().ok())
             .map(|offset| ends.partition_point(|end| *end <= offset))
-            // In a submission the blocks of another document stand before the first row or behind the last.
+            // In a submission the blocks of another document are before the first row or behind the last.
             .filter(|row| (1..lines.rows.len()).contains(row));
         Self(rows.collect())
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn headings_where_blocks_begin_are_sections() {
         assert_eq!(titles(&[]), [""; 0]);
-        // The tag stands before the heading, or behind it.
+        // The tag is before the heading, or behind it.
         assert_eq!(
             titles(&[offset(3, 0) - 40, offset(3, 10) - 40]),
             ["Revenue", "Leases"]

@@ -62,7 +62,7 @@ impl TextRows {
         at(to).saturating_sub(at(from))
     }
 
-    /// Whether little stands between two rows.
+    /// Whether little is between two rows.
     pub(super) fn is_near(
         &self,
         row: usize,
@@ -113,9 +113,10 @@ fn end_of(line: &str, words: usize) -> (bool, bool) {
 /// The text of a line, and whether it ends with the number of a page.
 fn plain(line: &str) -> (String, bool) {
     let line = titles::truncate_bytes(line.trim(), ROW_BYTES);
-    let is_rule = |cell: &str| cell.bytes().all(|b| b" -:=_*+".contains(&b));
     let cells = line.split('|').map(without_marks);
-    let cells: Vec<String> = cells.filter(|cell| !is_rule(cell)).collect();
+    let cells: Vec<String> = cells
+        .filter(|cell| !cell.bytes().all(|b| b" -:=_*+".contains(&b)))
+        .collect();
     let text = cells.join(" ");
     let label = text.rsplit([' ', '.']).next().unwrap_or_default();
 

@@ -121,7 +121,7 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
     }
 }
 
-/// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections stand beside the PARTs.
+/// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections are siblings of the PARTs.
 pub(super) fn is_closing(key: &str) -> bool {
     CLOSING_TITLES.contains(key)
 }

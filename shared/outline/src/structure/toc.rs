@@ -82,10 +82,9 @@ fn max_label(lines: &LineTable<'_>) -> u32 {
 
 /// Whether a line consists of two or more page labels.
 fn is_row_of_labels(text: &str) -> bool {
-    let words = text.split_whitespace();
-    words.clone().count() >= 2
-        && words
-            .into_iter()
+    text.split_whitespace().count() >= 2
+        && text
+            .split_whitespace()
             .all(|word| SeriesLabel::parse(word).is_some())
 }
 
@@ -131,7 +130,7 @@ impl<'a> TocReader<'_, 'a> {
 
     /// The largest label on a page that is a table of contents, or that continues one which ended with label `before`.
     // Contents, tables of figures and indexes all have rows that end in numbers. What tells contents apart: the numbers
-    // rise, leaders or links stand before them, and the rows are neither prose nor have many cells. How much of this is
+    // rise, leaders or links precede them, and the rows are neither prose nor have many cells. How much of this is
     // required depends on what is known already: least on a page that continues a table, most on one without a heading.
     fn last_label_on(&self, page: usize, before: Option<u32>) -> Option<u32> {
         let pieces: Vec<TocLine<'_>> = self
@@ -230,7 +229,7 @@ impl<'a> TocReader<'_, 'a> {
         })
     }
 
-    /// Removes numbers at the end of titles (`December 31`) that do not stand in the column of labels.
+    /// Removes numbers at the end of titles (`December 31`) that are not in the column of labels.
     fn drop_stray_labels(&self, pieces: &mut [TocLine<'a>]) {
         let mut edges: Vec<f32> = pieces
             .iter()
@@ -317,7 +316,7 @@ impl<'a> TocReader<'_, 'a> {
         0.8 * prose.map(|row| row.x1).fold(listed, f32::max)
     }
 
-    // A row continues the entry above if that entry lacks its label, stands close, and looks unfinished: it reaches the
+    // A row continues the entry above if that entry lacks its label, is close, and looks unfinished: it reaches the
     // wrap edge, the row starts in lower case, or the entry is a number alone. Two links or a number of its own make the
     // row a new entry.
     fn continues_row(&self, last: &ContentsRow, piece: &TocLine<'_>, full: f32) -> bool {
@@ -394,7 +393,7 @@ fn strip_page_word(title: &str) -> String {
     }
 }
 
-/// Splits a row into title and page label, and tells whether leaders stand between them.
+/// Splits a row into title and page label, and tells whether leaders are between them.
 // Works from the right in one pass: a row of 400,000 dots must not cost more than reading it.
 fn split_label(text: &str) -> (&str, Option<(SeriesLabel, &str)>, bool) {
     let end = text.trim_end();

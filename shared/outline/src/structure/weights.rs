@@ -60,7 +60,7 @@ pub(super) const SHORT_TITLE: f32 = 30.0;
 
 // Words.
 
-/// A longer line is no title.
+/// A longer line is not a title.
 pub(super) const LINE_WORDS: u16 = 24;
 /// A row that continues a title has at most as many words.
 pub(super) const WRAPPED_WORDS: u16 = 22;
@@ -81,7 +81,7 @@ pub(super) const LONG_TEXT_WORDS: u16 = 12;
 
 // Counts and shares.
 
-/// Lines at the top of a page where exhibits are announced and running heads stand.
+/// Lines at the top of a page where exhibits are announced and running heads are printed.
 pub(super) const PAGE_TOP: usize = 5;
 /// Fewer phrases of one look at the start of paragraphs only emphasize.
 pub(super) const RUN_INS: usize = 3;
@@ -98,9 +98,9 @@ pub(super) const TABLE_SHARE: f32 = 0.4;
 pub(super) const MAX_TABLE_SHARE: f32 = 0.8;
 /// More unnumbered headings of one style than pages are labels; short documents may have as many in any case.
 pub(super) const MIN_DENSE: usize = 24;
-/// A style of which this share stands above paragraphs is one of headings, not of labels.
+/// A style with this share of lines above paragraphs is a style of headings, not of labels.
 pub(super) const OVER_TEXT: f32 = 0.9;
-/// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are no candidates. For PDF the lower share
+/// As `OVER_TEXT`, for HTML: it declares the rows of tables, so labels in them are not candidates. For PDF the lower share
 /// costs precision: .61 instead of .68 on half B of `tests/bench/run structure` (outline removed).
 pub(super) const HTML_OVER_TEXT: f32 = 0.75;
 /// Rows between a section and a sub-section that repeats its title.
@@ -118,9 +118,9 @@ pub(super) const MIN_LABELS: usize = 4;
 pub(super) const ROWS_BETWEEN: usize = 6;
 /// Lines of a page that show the look of its text.
 pub(super) const MIN_TEXT: usize = 3;
-/// A heading that holds a larger share of the headings is no chapter among others.
+/// A heading that holds a larger share of the headings is not a chapter among others.
 pub(super) const MOST: f32 = 0.6;
-/// Fewer numbered headings are no chapters.
+/// Fewer numbered headings are not chapters.
 pub(super) const MIN_CHAPTERS: usize = 3;
 /// Chapters span a larger share of the rows. Steps of a procedure are numbered like them, but end on the page or two where
 /// they begin.
@@ -136,7 +136,7 @@ pub(super) const SHORT_PAGES: f32 = 100.0;
 pub(super) const MAX_STYLE_PER_PAGE: f32 = 2.0;
 /// A short document may have this many headings of one style in any case.
 pub(super) const MIN_STYLE: usize = 24;
-/// A style that stands above paragraphs throughout may exceed the budget by this factor.
+/// A style that is always above paragraphs may exceed the budget by this factor.
 pub(super) const ROOM_OVER_TEXT: f32 = 1.5;
 
 // Similarity of titles (0–1).
@@ -149,7 +149,7 @@ pub(super) const RIGHT_TITLE: f32 = 0.8;
 pub(super) const BARE_ITEM_TITLE: f32 = 0.72;
 /// The title of a numbered section that opens a paragraph: the number makes it as good as certain.
 pub(super) const NUMBERED_TITLE: f32 = 0.95;
-/// A line of a paragraph that is no mere mention of the title.
+/// A line of a paragraph that is not a mere mention of the title.
 pub(super) const PROSE_TITLE: f32 = 0.97;
 /// No more lines are joined to the title.
 pub(super) const WHOLE_TITLE: f32 = 0.98;
@@ -180,7 +180,7 @@ pub(super) const MENTION: f32 = -0.7;
 /// In a paragraph with a similar title, and in a row of figures.
 pub(super) const PROSE: f32 = -0.35;
 pub(super) const FIGURES: f32 = -0.2;
-/// On the page of the link, beside it, elsewhere.
+/// On the page of the link, next to it, elsewhere.
 pub(super) const TARGET_PAGE: [f32; 3] = [2.0, 1.0, -0.6];
 /// On the page of the printed label, one page off, two or three, more.
 pub(super) const LABEL_PAGE: [f32; 4] = [1.0, 0.6, 0.1, -0.4];

@@ -116,7 +116,7 @@ mod tests {
                 .iter()
                 .filter(|window| after.contains(window))
                 .count();
-            // The window with the edit and at most two beside it.
+            // The window with the edit and at most two next to it.
             assert!(
                 before.len() - unchanged <= 3,
                 "page {edited}: {before:?} {after:?}"

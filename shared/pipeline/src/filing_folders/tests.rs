@@ -10,9 +10,9 @@ struct FakeBucket(BTreeMap<String, Vec<u8>>);
 
 impl FakeBucket {
     fn new(objects: &[(&str, &str)]) -> Self {
-        let objects = objects.iter();
         Self(
             objects
+                .iter()
                 .map(|(key, text)| ((*key).into(), text.as_bytes().to_vec()))
                 .collect(),
         )

@@ -40,7 +40,6 @@ impl DocumentGarbage {
         let versions = blob_keys::versions_prefix(collection, self.doc);
         let claimed = blob_keys::version_key(collection, self.doc, self.claimed);
         let mut deleted = 0;
-        let is_artifact = |object: &GarbageObject| object.reason == SUPERSEDED_ARTIFACT;
         let kinds = self
             .objects
             .chunk_by(|a, b| is_artifact(a) == is_artifact(b));
@@ -54,6 +53,10 @@ impl DocumentGarbage {
         }
         Ok(&self.objects[..deleted])
     }
+}
+
+fn is_artifact(object: &GarbageObject) -> bool {
+    object.reason == SUPERSEDED_ARTIFACT
 }
 
 /// What all documents of a collection are judged by.
@@ -135,7 +138,7 @@ fn remaining(keys: &[String], garbage: &BTreeSet<GarbageObject>) -> BTreeSet<u64
 }
 
 // Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
-// newest version also what is known, and the one before it stands in when the newest was torn.
+// newest version also what is known, and the one before it replaces the newest if that was torn.
 fn settled_claims(
     collection: &Collection,
     doc: DocId,
@@ -146,13 +149,12 @@ fn settled_claims(
     horizon: Horizon,
 ) -> Vec<GarbageObject> {
     let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
-    let has_tree = |seq: u64| {
-        let key = blob_keys::tree_key(collection, doc, seq);
-        trees.binary_search(&key).is_ok() && !going.contains(key.as_str())
-    };
     let settled = claims.iter().filter(|key| {
-        let seq = blob_keys::parse_seq(key);
-        seq.is_some_and(|seq| history.is_settled(seq, horizon) && !has_tree(seq))
+        blob_keys::parse_seq(key).is_some_and(|seq| {
+            let tree = blob_keys::tree_key(collection, doc, seq);
+            let has_tree = trees.binary_search(&tree).is_ok() && !going.contains(tree.as_str());
+            history.is_settled(seq, horizon) && !has_tree
+        })
     });
     settled
         .map(|key| GarbageObject {
@@ -211,8 +213,11 @@ async fn superseded(
             key,
             reason: "superseded tree",
         });
-        let superseded = objects.into_iter();
-        garbage.extend(superseded.filter(|object| !retained.contains(&object.key)));
+        garbage.extend(
+            objects
+                .into_iter()
+                .filter(|object| !retained.contains(&object.key)),
+        );
     }
     Ok(garbage)
 }

@@ -11,7 +11,7 @@ use super::history::{DocumentHistory, Horizon};
 use super::listed_keys::ListedKeys;
 use super::{GarbageObject, MAX_CONCURRENT_READS};
 
-/// The runs that have failures, by document: few beside the documents.
+/// The runs that have failures, by document: few compared with the documents.
 pub(super) struct FailedRuns(ListedKeys);
 
 impl FailedRuns {

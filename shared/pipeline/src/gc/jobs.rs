@@ -202,8 +202,10 @@ async fn job_garbage(
 ) -> PortResult<Option<JobGarbage>> {
     let manifest = jobs::manifest(blobs, &job).await?;
     // A report without a manifest is left of a removal that was interrupted.
-    let is_ours = |manifest: &jobs::JobManifest| manifest.collection == collection.as_str();
-    if !manifest.as_ref().is_none_or(is_ours) {
+    if manifest
+        .as_ref()
+        .is_some_and(|manifest| manifest.collection != collection.as_str())
+    {
         return Ok(None);
     }
     let prefix = format!("jobs/{job}/");
@@ -211,21 +213,24 @@ async fn job_garbage(
     let is_whole = report.ended_ms + retention_ms < now_ms;
     let manifest_key = format!("{prefix}manifest.json");
     let report_key = format!("{prefix}report.json");
-    let is_superfluous = |key: &&String| {
-        let part = &key[prefix.len()..];
-        if is_whole {
-            **key != manifest_key && **key != report_key
-        } else {
-            PARTS
-                .iter()
-                .any(|superfluous| part.starts_with(superfluous))
-        }
-    };
-    let mut ordered: Vec<String> = keys.iter().filter(is_superfluous).cloned().collect();
+    let mut ordered: Vec<String> = keys
+        .iter()
+        .filter(|key| {
+            let part = &key[prefix.len()..];
+            if is_whole {
+                **key != manifest_key && **key != report_key
+            } else {
+                PARTS
+                    .iter()
+                    .any(|superfluous| part.starts_with(superfluous))
+            }
+        })
+        .cloned()
+        .collect();
     let mut first = 0;
     let mut last = 0;
     if is_whole {
-        let name = manifest.and_then(|manifest| manifest.terms.name);
+        let name = manifest.and_then(|manifest| manifest.options.name);
         let name = match &name {
             Some(name) => named_job(blobs, collection, name, &job).await?,
             None => None,

@@ -54,7 +54,7 @@ pub const JOB_RETENTION_DAYS: u64 = 90;
 const DAY_MS: Millis = 24 * 3_600_000;
 const PAGE_DOCUMENTS: usize = 1_000;
 const MAX_CONCURRENT_READS: usize = 32;
-// Documents of which something is removed at the same time.
+// Documents that are cleaned up at the same time.
 const CONCURRENT_DOCUMENTS: usize = 4;
 const MAX_CONCURRENT_DELETES: usize = 16;
 
@@ -202,10 +202,11 @@ impl GarbagePages<'_> {
         while let Some(page) = self.next_documents().await? {
             page.objects().for_each(&mut found);
         }
-        let of_jobs = self.jobs.iter();
-        let mut marks = of_jobs.map(|garbage| garbage.marks.len()).sum();
-        let of_jobs = self.jobs.iter().flat_map(|garbage| &garbage.objects);
-        of_jobs.for_each(&mut found);
+        let mut marks = self.jobs.iter().map(|garbage| garbage.marks.len()).sum();
+        self.jobs
+            .iter()
+            .flat_map(|garbage| &garbage.objects)
+            .for_each(&mut found);
         while let Some(garbage) = self.next_originals().await? {
             marks += garbage.marks.len();
             garbage.objects.iter().for_each(&mut found);

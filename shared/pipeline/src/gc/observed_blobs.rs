@@ -35,9 +35,11 @@ impl ObservedBlobs {
     }
 
     fn write(&self) -> PortResult<()> {
-        let left = |left: usize| left.checked_sub(1);
         let order = Ordering::SeqCst;
-        match self.writes_left.fetch_update(order, order, left) {
+        match self
+            .writes_left
+            .fetch_update(order, order, |left| left.checked_sub(1))
+        {
             Ok(_) => Ok(()),
             Err(_) => Err(PortError::permanent("blobs.test", "the process died")),
         }

@@ -113,7 +113,7 @@ impl OriginalPages {
         Ok(Some(garbage))
     }
 
-    // The next digest of which an original or a mark is stored. What has another name is passed over.
+    // The next digest with a stored original or mark. What has another name is passed over.
     async fn next_places(&mut self, blobs: &dyn Blobs) -> PortResult<Option<(Digest, Places)>> {
         let mut found: Option<(Digest, Places)> = None;
         loop {
@@ -122,7 +122,7 @@ impl OriginalPages {
             let digest_of = |parsed: &Option<Option<StoredName>>| {
                 parsed.as_ref().map(|name| name.as_ref().map(|name| name.0))
             };
-            // A name that is none sorts first, so that it is passed over.
+            // A name that is not a digest sorts first, so that it is passed over.
             let from_stored = match (digest_of(&stored), digest_of(&marked)) {
                 (None, None) => return Ok(found),
                 (Some(stored), Some(marked)) => stored <= marked,
@@ -334,7 +334,7 @@ async fn read_use(
     has_tree: bool,
 ) -> PortResult<Use> {
     let claim = blobs.get(claim_key).await?;
-    // Torn objects are no JSON, and nobody can use them.
+    // Torn objects are not JSON, and nobody can use them.
     let claim = claim.and_then(|json| serde_json::from_slice::<serde_json::Value>(&json).ok());
     let run = match claim.map(serde_json::from_value::<Claim>) {
         Some(Err(_)) => return Ok(Use::Unknown),

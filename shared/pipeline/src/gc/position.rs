@@ -21,7 +21,7 @@ pub(super) struct Position {
     /// The last document that it had done with.
     pub(super) after: Option<DocId>,
     prefix: String,
-    // The records that stand.
+    // The records that are valid.
     keys: Vec<String>,
 }
 
@@ -34,14 +34,16 @@ impl Position {
     ) -> PortResult<Self> {
         let prefix = positions_prefix(collection);
         let keys = list_all(blobs, &prefix).await?;
-        let parse = |key: &String| {
-            let (started_ms, doc) = key[prefix.len()..].split_once('~')?;
-            Some((
-                started_ms.parse::<Millis>().ok()?,
-                doc.parse::<DocId>().ok()?,
-            ))
-        };
-        let newest = keys.iter().filter_map(parse).max();
+        let newest = keys
+            .iter()
+            .filter_map(|key| {
+                let (started_ms, doc) = key[prefix.len()..].split_once('~')?;
+                Some((
+                    started_ms.parse::<Millis>().ok()?,
+                    doc.parse::<DocId>().ok()?,
+                ))
+            })
+            .max();
         let newest = newest.filter(|(started_ms, _)| !is_past_grace(*started_ms, now_ms));
         Ok(Self {
             started_ms: newest.map_or(now_ms, |(started_ms, _)| started_ms),

@@ -1,4 +1,4 @@
-//! Tests of claims, originals and submissions: what is needed stays, beside open jobs and after interruptions; what is old
+//! Tests of claims, originals and submissions: what is needed stays, while jobs are open and after interruptions; what is old
 //! goes.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl GcFixture {
             },
             settings: "s".into(),
             flow_revision: FilingFlow::REVISION,
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             opened_by: JobId("j".into()),
             input: serde_json::to_value(version).unwrap(),
         };

@@ -74,8 +74,10 @@ impl<const N: usize> RecordSorter<N> {
     /// [`PortError`] when a temporary file cannot be read.
     pub(super) fn finish(mut self) -> PortResult<SortedRecords<N>> {
         self.sort();
-        let files = self.files.into_iter();
-        let files = files.map(|file| Source::File(BufReader::with_capacity(READ_BYTES, file)));
+        let files = self
+            .files
+            .into_iter()
+            .map(|file| Source::File(BufReader::with_capacity(READ_BYTES, file)));
         let mut sorted = SortedRecords {
             sources: files
                 .chain([Source::Memory(self.buffer.into_iter())])

@@ -364,10 +364,10 @@ impl GcFixture {
             job: JobId(id.into()),
             collection: self.collection.to_string(),
             settings: "s".into(),
-            class: Priority::Bulk,
+            priority: Priority::Bulk,
             entries: 1,
             submitted_ms: 0,
-            terms: JobOptions {
+            options: JobOptions {
                 name: Some(name.into()),
                 ..JobOptions::default()
             },

@@ -102,7 +102,7 @@ struct BatchCall {
     client: Arc<ModelClient>,
     // The request without sections.
     template: LlmRequest,
-    class: Priority,
+    priority: Priority,
     // Most tokens in a batch of this call.
     token_limit: u32,
     log: TaskCallLog,
@@ -137,7 +137,7 @@ pub(crate) fn delimit_sections<'a>(blocks: impl Iterator<Item = &'a str>) -> Str
 impl Batcher {
     /// Announces a task, so that batches wait for it.
     pub(crate) fn expect_item(&self, task: &FilingTask<'_>) -> ExpectedItem {
-        let key = (task.run.run.clone(), task.class);
+        let key = (task.run.run.clone(), task.priority);
         self.0.lock().entry(key.clone()).or_default().expected += 1;
         ExpectedItem {
             batcher: self.clone(),
@@ -172,7 +172,7 @@ impl Batcher {
             env,
             client,
             template: question,
-            class: task.class,
+            priority: task.priority,
             token_limit,
             log,
         };
@@ -332,7 +332,7 @@ impl BatchCall {
         let answer = match complete_structured(
             &self.client,
             &request,
-            self.class,
+            self.priority,
             &self.log,
             |written: SummaryBatch| match (1..=batch.len())
                 .any(|number| written.summary_for(number).is_some())
@@ -500,7 +500,7 @@ mod tests {
         async fn section(
             &self,
             run: &str,
-            class: Priority,
+            priority: Priority,
             place: u32,
             tokens: usize,
         ) -> Option<String> {
@@ -521,7 +521,7 @@ mod tests {
                 run: &run,
                 key,
                 message: &Bytes::new(),
-                class,
+                priority,
                 attempt: 1,
                 began_ms: env.now_ms(),
                 settings,

@@ -30,12 +30,15 @@ pub(crate) enum BatchUse {
 impl BatchUse {
     /// How a task uses batches. Interactive work never waits for one.
     pub(crate) async fn for_task(task: &FilingTask<'_>) -> Result<Self, Failure> {
-        if task.class == Priority::Interactive {
+        if task.priority == Priority::Interactive {
             return Ok(Self::Never);
         }
         let budgets = &task.tools.budgets;
         let owners = budgets.owners(task.env, task.ports, task.run).await?;
-        let batch = owners.iter().filter(|owner| owner.job.terms.batch).count();
+        let batch = owners
+            .iter()
+            .filter(|owner| owner.job.options.batch)
+            .count();
         Ok(match batch {
             0 => Self::Never,
             batch if batch == owners.len() => Self::Always,

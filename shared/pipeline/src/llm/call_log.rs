@@ -194,8 +194,10 @@ impl CallBudget for TaskCallLog {
                 Arc::new(self.clone()),
             )
             .await?;
-        let is_recent = |checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
-        if self.missing_at_ms.is_none_or(is_recent) {
+        if self
+            .missing_at_ms
+            .is_none_or(|checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS)
+        {
             return Ok(());
         }
         let missing = artifact::ensure_missing(&self.ports.blobs, &self.run.scope, &self.task);

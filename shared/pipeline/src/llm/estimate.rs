@@ -99,7 +99,7 @@ pub fn most_vision_use(pages: u64) -> ModelUse {
     }
 }
 
-// Tokens of a prompt besides the text.
+// Tokens of a prompt in addition to the text.
 fn overhead(question: &LlmQuestion, settings: &RunSettings, model: &ModelSettings) -> u32 {
     question
         .build_request(settings, model, String::new())
@@ -114,12 +114,12 @@ fn add_summaries(
     // Sections with more tokens than this share no call.
     (model, limit): (&ModelSettings, u32),
 ) {
-    let mut waves: Vec<Vec<u32>> = Vec::new();
+    let mut rounds: Vec<Vec<u32>> = Vec::new();
     for section in &tree.sections {
-        add_blocks(&mut waves, section, source, settings);
+        add_blocks(&mut rounds, section, source, settings);
     }
     let overhead = overhead(&SUMMARIZE, settings, model);
-    for blocks in waves {
+    for blocks in rounds {
         for batch in batch::pack(&blocks, limit) {
             let prompt = batch
                 .iter()
@@ -129,10 +129,10 @@ fn add_summaries(
     }
 }
 
-// Adds the tokens of a section's block, and those below it, to the waves in which they are asked. Returns the
-// wave of the section; `None` if it is too short to be summarized.
+// Adds the tokens of a section's block, and those below it, to the rounds in which they are asked. Returns the
+// round of the section; `None` if it is too short to be summarized.
 fn add_blocks(
-    waves: &mut Vec<Vec<u32>>,
+    rounds: &mut Vec<Vec<u32>>,
     section: &Section,
     source: &Source,
     settings: &RunSettings,
@@ -140,7 +140,7 @@ fn add_blocks(
     if section.tokens < settings.sections.summary_tokens_verbatim {
         return None;
     }
-    let mut wave = 0;
+    let mut round = 0;
     let own = text::own_text(section, &source.body);
     let stretches = own_stretches(&own, settings);
     let delimited = |block: &str| tokens::count(&delimit_sections(std::iter::once(block)));
@@ -148,18 +148,18 @@ fn add_blocks(
         0 => delimited(&with_title(&section.title, &own)),
         count => {
             for stretch in stretches {
-                push(waves, 0, delimited(&with_title(&section.title, stretch)));
+                push(rounds, 0, delimited(&with_title(&section.title, stretch)));
             }
-            wave = 1;
+            round = 1;
             u32::try_from(count)
                 .unwrap_or(u32::MAX)
                 .saturating_mul(SUMMARY_REPLY as u32)
         }
     };
     for child in &section.children {
-        match add_blocks(waves, child, source, settings) {
+        match add_blocks(rounds, child, source, settings) {
             Some(below) => {
-                wave = wave.max(below + 1);
+                round = round.max(below + 1);
                 block += tokens::count(&child.title) + LEAD;
             }
             None => {
@@ -168,13 +168,13 @@ fn add_blocks(
             }
         }
     }
-    push(waves, wave, block);
-    Some(wave)
+    push(rounds, round, block);
+    Some(round)
 }
 
-fn push(waves: &mut Vec<Vec<u32>>, wave: usize, block: u32) {
-    if waves.len() <= wave {
-        waves.resize(wave + 1, Vec::new());
+fn push(rounds: &mut Vec<Vec<u32>>, round: usize, block: u32) {
+    if rounds.len() <= round {
+        rounds.resize(round + 1, Vec::new());
     }
-    waves[wave].push(block);
+    rounds[round].push(block);
 }

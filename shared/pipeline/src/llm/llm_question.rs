@@ -23,7 +23,7 @@ use crate::{FilingFlow, FilingTask};
 
 // How long a task is postponed if this worker does not have its model.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(5);
-// Outcomes travel through the ledger, so a longer list is no valid reply.
+// Outcomes travel through the ledger, so a longer list is not a valid reply.
 const MAX_ANSWER_BYTES: usize = 56 * 1024;
 
 /// A kind of question.
@@ -44,7 +44,7 @@ pub(crate) struct LlmQuestion {
 }
 
 impl LlmQuestion {
-    /// Hashes everything besides the text on which an answer depends.
+    /// Hashes everything except the text on which an answer depends.
     pub(crate) fn identify(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         let model = settings.model.as_ref();
         identity.text(model.map_or("", |model| model.name_for(self.purpose)));
@@ -111,7 +111,7 @@ impl LlmQuestion {
     ) -> Result<(&'a ModelSettings, &'a Arc<ModelClient>), Failure> {
         let Some(model) = &task.settings.model else {
             return Err(Failure::permanent(
-                "model.none",
+                "model.not_configured",
                 format!("the settings of {} have no model", self.stage),
             ));
         };
@@ -127,7 +127,7 @@ pub(crate) fn client_for<'a>(
 ) -> Result<&'a Arc<ModelClient>, Failure> {
     task.tools.models.get(name).ok_or_else(|| {
         let message = format!("this worker has no model `{name}`");
-        Failure::throttled("model.elsewhere", message, REDELIVERY_DELAY)
+        Failure::throttled("model.call_in_progress", message, REDELIVERY_DELAY)
     })
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn ask<T: DeserializeOwned, U>(
 ) -> Result<LlmAnswer<U>, Failure> {
     let log = TaskCallLog::for_task(task, request.schema.name);
     let first = batched_reply(task, client, request).await?;
-    let answer = match complete_from(client, request, first, task.class, &log, check).await {
+    let answer = match complete_from(client, request, first, task.priority, &log, check).await {
         Ok(answer) => answer,
         Err(failure) => return Err(log.handle_failure(failure).await),
     };

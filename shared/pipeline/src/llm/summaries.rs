@@ -177,24 +177,24 @@ impl SummaryTree {
             .collect()
     }
 
-    /// Number of waves. A wave needs the summaries of the waves before it.
-    pub(crate) fn waves(&self) -> usize {
+    /// Number of rounds. A round needs the summaries of the rounds before it.
+    pub(crate) fn rounds(&self) -> usize {
         self.heights.iter().max().map_or(0, |height| height + 1)
     }
 
-    /// The summaries of one wave with their indices, given the answers of the waves before it.
-    pub(crate) fn wave_tasks(
+    /// The summaries of one round with their indices, given the answers of the rounds before it.
+    pub(crate) fn round_tasks(
         &self,
-        wave: usize,
+        round: usize,
         answers: &[SummaryAnswer],
     ) -> Vec<(usize, SummaryTask)> {
         let sections = (0..self.sections.len()).filter(|index| {
             let section = &self.sections[*index];
-            self.heights[*index] == wave
+            self.heights[*index] == round
                 && !section.small
                 && (section.stretches.is_empty() || self.has_answer_below(*index, answers))
         });
-        let stretches = self.stretches.iter().enumerate().filter(|_| wave == 0);
+        let stretches = self.stretches.iter().enumerate().filter(|_| round == 0);
         let stretches =
             stretches.map(|(at, (section, stretch))| (at, self.stretch_task(*section, *stretch)));
         let stretches = stretches.map(|(at, is_due)| (self.sections.len() + at, is_due));
@@ -330,7 +330,7 @@ fn children_and_heights(sections: &[SectionPlan]) -> (Vec<Vec<usize>>, Vec<usize
         let summarized = children[index]
             .iter()
             .filter(|child| !sections[**child].small);
-        // The stretches of a section are summarized in wave 0, so the section itself comes later.
+        // The stretches of a section are summarized in round 0, so the section itself comes later.
         let above_stretches = usize::from(!sections[index].stretches.is_empty());
         heights[index] = summarized
             .map(|child| heights[*child] + 1)
@@ -372,14 +372,14 @@ mod tests {
             (2, true),
             (1, false),
         ]);
-        let wave = |wave| {
-            plan.wave_tasks(wave, &vec![None; 6])
+        let round = |round| {
+            plan.round_tasks(round, &vec![None; 6])
                 .into_iter()
                 .map(|(index, _)| index)
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            (plan.waves(), wave(0), wave(1), wave(2)),
+            (plan.rounds(), round(0), round(1), round(2)),
             (3, vec![2, 5], vec![1], vec![0])
         );
     }
@@ -394,7 +394,7 @@ mod tests {
             };
             vec![None, Some((plan.draft, Ok(answers)))]
         };
-        let reads = |answers: &[_]| plan.wave_tasks(1, answers).remove(0).1.reads;
+        let reads = |answers: &[_]| plan.round_tasks(1, answers).remove(0).1.reads;
         assert_eq!(reads(&answers("a")), reads(&answers("a")));
         assert_ne!(reads(&answers("a")), reads(&answers("b")));
     }
@@ -409,7 +409,7 @@ mod tests {
             usage: crate::llm::StageUsage::default(),
         };
         let answers = vec![Some((plan.draft, Ok(answers))); 201];
-        let payload = serde_json::to_vec(&plan.wave_tasks(1, &answers).remove(0).1).unwrap();
+        let payload = serde_json::to_vec(&plan.round_tasks(1, &answers).remove(0).1).unwrap();
         assert!(payload.len() < 3_000, "{}", payload.len());
     }
 }

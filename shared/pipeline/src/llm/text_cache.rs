@@ -21,7 +21,7 @@ use super::summary_plan::DraftBlob;
 use crate::FilingTask;
 
 const DEFAULT_BUDGET_BYTES: usize = 256 << 20;
-// Approximate memory of a line besides its text.
+// Approximate memory of a line in addition to its text.
 const LINE_BYTES: usize = 160;
 
 /// Cached texts and drafts. One per worker.
@@ -67,7 +67,7 @@ impl TextCache {
             let json = task.blob(plan, "asks").await?;
             let windows: Vec<ReadingWindow> = serde_json::from_slice(&json).map_err(|error| {
                 let message = format!("the windows cannot be read: {error}");
-                Failure::permanent("model.asks", message)
+                Failure::permanent("model.windows_unreadable", message)
             })?;
             Ok((windows, 2 * json.len()))
         };

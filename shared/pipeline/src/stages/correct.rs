@@ -52,8 +52,11 @@ impl Stage for Correct {
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
         let key = blob_keys::correction_key(&task.run.scope, self.headings);
         let headings = task.ports.blobs.get(&key).await?.ok_or_else(|| {
-            Failure::permanent("correct.missing", format!("{key} is not in the store"))
-                .with_next("remove the correction with `stemma outline reset`")
+            Failure::permanent(
+                "correct.correction_missing",
+                format!("{key} is not in the store"),
+            )
+            .with_next("remove the correction with `stemma outline reset`")
         })?;
         let correction: Correction = parse_json(&headings)?;
         let packed = task.blob(&self.artifact, "source").await?;

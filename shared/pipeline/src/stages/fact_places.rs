@@ -1,4 +1,4 @@
-//! Where tagged facts stand: the page and line of each, by the bytes of lines.
+//! Where tagged facts are: the page and line of each, by the bytes of lines.
 
 use stemma_document::{PageNo, Source, SourceBody};
 use stemma_xbrl::{FactTable, TaggedFact};
@@ -56,9 +56,8 @@ fn line_of<'l, 'a>(
             .filter(|line| line.end > fact.byte);
         near.take(MAX_CANDIDATES)
     };
-    let displays = |line: &&PlacedLine<'_>| line.text.contains(fact.displayed);
     candidates()
-        .find(|line| !fact.displayed.is_empty() && displays(line))
+        .find(|line| !fact.displayed.is_empty() && line.text.contains(fact.displayed))
         .or_else(|| candidates().next())
 }
 

@@ -414,8 +414,11 @@ fn put(source: &mut Source, number: PageNo, mut read: Page, mode: OcrMode) {
                 "pdf.no_text" | "pdf.text_garbled" | "pdf.little_text" | "pdf.text_invisible"
             )
     };
-    let is_garbled = |defect: &Defect| is_now_read(defect) && defect.code == "pdf.text_garbled";
-    let states_words = mode == OcrMode::Auto && !source.defects.iter().any(is_garbled);
+    let states_words = mode == OcrMode::Auto
+        && !source
+            .defects
+            .iter()
+            .any(|defect| is_now_read(defect) && defect.code == "pdf.text_garbled");
     let found = read.recognition().map_or(0, |read| read.confidences.len());
     if found == 0 {
         // What the page shows has no letters, so it stays as it is.
@@ -565,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_file_stay_beside_recognized_ones() {
+    fn words_of_the_file_stay_next_to_recognized_ones() {
         let stamp = page(vec![line("RECEIVED", 400.0)]);
         let lines = vec![
             line("Title", 100.0),

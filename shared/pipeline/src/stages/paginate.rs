@@ -34,7 +34,7 @@ pub(crate) struct Paginate {
     /// Lower case, without the dot.
     #[serde(rename = "ending")]
     pub(crate) extension: String,
-    /// Identifies the label linkbase beside the document.
+    /// Identifies the label linkbase next to the document.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) labels: Option<Digest>,
 }
@@ -127,7 +127,6 @@ impl Stage for Paginate {
             .extract(job)
             .await
             .map_err(extract_failure)?;
-        let unreadable = |error: String| Failure::transient("extract.reply", error);
         let blobs = extracted::split_extracted(Bytes::from(reply))
             .ok_or_else(|| unreadable("the reply is cut short".into()))?;
         let source = EncodedSource::open(blobs.source.clone())
@@ -152,6 +151,10 @@ impl Stage for Paginate {
         parts.extend(blobs.facts.map(|facts| ("facts", facts)));
         Ok(StageOutput::new(outcome, parts))
     }
+}
+
+fn unreadable(error: String) -> Failure {
+    Failure::transient("extract.reply", error)
 }
 
 // Joins pages that follow each other. Of a very long file with many runs the last are left out, so that the outcome fits its
@@ -187,7 +190,6 @@ pub(super) fn extract_failure(error: ExtractError) -> Failure {
 /// # Errors
 /// [`ExtractError`] if the document cannot be read at all.
 pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
-    let too_large = |error: String| ExtractError::new("limits.output", error, "split the document");
     // The document takes its bytes, so facts are read first.
     let mut facts = tagged_facts(&job);
     let mut source = stemma_extract::extract(job)?;
@@ -206,6 +208,10 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let facts = stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?;
     extracted::join(&encoded, &facts)
         .ok_or_else(|| too_large("the source is larger than 4 GiB".into()))
+}
+
+fn too_large(error: String) -> ExtractError {
+    ExtractError::new("limits.output", error, "split the document")
 }
 
 fn pictures(source: &Source) -> Vec<PageNo> {

@@ -52,21 +52,26 @@ impl RecognizeOutcome {
         let page = super::merge_pages::only_page(source)?;
         let recognition = page.recognition()?;
         let words = page.lines.iter().flat_map(|line| {
-            let words = line.words.iter();
-            words.map(|word| line.text.get(word.start as usize..word.end as usize))
+            line.words
+                .iter()
+                .map(|word| line.text.get(word.start as usize..word.end as usize))
         });
         let numbers = words
             .zip(&recognition.confidences)
             .filter(|(word, _)| word.is_some_and(figures::has_figure));
         let numbers: Vec<u8> = numbers.map(|(_, confidence)| *confidence).collect();
-        let is_doubtful = |confidence: &&u8| **confidence < Recognition::SURE;
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Some(Self {
             digest,
             words: count(recognition.confidences.len()),
             doubtful: count(recognition.doubtful()),
             numbers: count(numbers.len()),
-            doubtful_numbers: count(numbers.iter().filter(is_doubtful).count()),
+            doubtful_numbers: count(
+                numbers
+                    .iter()
+                    .filter(|confidence| **confidence < Recognition::SURE)
+                    .count(),
+            ),
             is_unread,
         })
     }
@@ -127,7 +132,7 @@ impl Stage for Recognize {
     }
 }
 
-/// The bytes of a file, of which each page is a task.
+/// The bytes of a file; each of its pages is a task.
 pub(crate) async fn original(
     task: &FilingTask<'_>,
     version: &DocumentVersion,

@@ -53,9 +53,9 @@ pub(super) async fn read_section_answers(
         summaries: vec![None; plan.summaries.len()],
         description: None,
     };
-    // The tasks of a wave depend on the answers of the waves below it.
-    for wave in 0..plan.summaries.waves() {
-        let tasks = plan.summaries.wave_tasks(wave, &answers.summaries);
+    // The tasks of a round depend on the answers of the rounds below it.
+    for round in 0..plan.summaries.rounds() {
+        let tasks = plan.summaries.round_tasks(round, &answers.summaries);
         let read: Vec<(usize, (TaskKey, ReplyResult<SummaryRef>))> = stream::iter(tasks)
             .map(|(index, summary)| async move {
                 Ok::<_, Failure>((index, read_reply(task, failed, &Summarize(summary)).await?))

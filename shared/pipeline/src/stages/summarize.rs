@@ -131,7 +131,7 @@ impl Summarize {
             prompt_tokens: tokens::count(block),
             output_tokens: tokens::count(&summary),
         };
-        // The summary of a stretch is read in full, because it stands for text that its section does not show
+        // The summary of a stretch is read in full, because it represents text that its section does not show
         // otherwise.
         let visible = if self.0.stretch.is_some() {
             &summary

@@ -1,5 +1,5 @@
 //! The tagged facts of a file: of an HTML filing, or of the primary document of a full submission. A linkbase names them, which
-//! is a part of the submission or lies beside the file.
+//! is a part of the submission or is next to the file.
 
 use stemma_document::SourceFormat;
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart, is_submission};
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_beside_a_file_name_its_facts_or_are_a_defect() {
+    fn a_label_file_names_facts_or_is_a_defect() {
         let read = |companion| {
             let job = ExtractJob {
                 companion,

@@ -1,4 +1,4 @@
-//! `transcribe`: a model that sees reads a page of which text recognition is unsure.
+//! `transcribe`: a model that sees reads a page that text recognition is unsure of.
 
 use std::time::Duration;
 
@@ -66,10 +66,9 @@ impl Transcribe {
         page: PageNo,
         read: &RecognizeOutcome,
     ) -> Option<Self> {
-        let is_above = |part: u32, all: u32| f64::from(part) > UNSURE * f64::from(all);
         let is_unsure = read.is_unread
-            || is_above(read.doubtful, read.words)
-            || is_above(read.doubtful_numbers, read.numbers);
+            || is_too_doubtful(read.doubtful, read.words)
+            || is_too_doubtful(read.doubtful_numbers, read.numbers);
         settings.vision.as_ref().filter(|_| is_unsure)?;
         Some(Self {
             source,
@@ -98,6 +97,10 @@ impl Transcribe {
         let drawn = task.tools.extractor.extract(job).await;
         Ok(drawn.map_err(extract_failure)?.into())
     }
+}
+
+fn is_too_doubtful(part: u32, all: u32) -> bool {
+    f64::from(part) > UNSURE * f64::from(all)
 }
 
 #[async_trait]

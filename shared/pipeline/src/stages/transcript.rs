@@ -9,7 +9,7 @@ use stemma_document::{Page, PageOrigin, Recognition, WordReading, figures};
 
 // Of the matrix of the alignment, a byte each. The densest pages need a tenth.
 const MAX_CELLS: usize = 25_000_000;
-// Characters of a word. Longer ones are no readings of a word of the page.
+// Characters of a word. Longer ones are not readings of a word of the page.
 const MAX_CHARS: usize = 40;
 // An aligned word counts if one of so many words before and after it is the same in both texts. Otherwise it may be aligned by
 // chance, as where the texts have another order.
@@ -22,7 +22,7 @@ pub(super) struct Comparison {
     pub(super) confirmed: u32,
     /// Words that the model read otherwise. They are in doubt, with both readings.
     pub(super) disputed: u32,
-    /// Words of the transcript that are no readings of words of the page, those in a row together.
+    /// Words of the transcript that are not readings of words of the page, those in a row together.
     pub(super) unplaced: Vec<String>,
 }
 
@@ -32,8 +32,7 @@ pub(super) fn apply(page: &mut Page, transcript: &[String]) -> Comparison {
     let recognition = page.recognition().cloned().unwrap_or_default();
     let mut readings: Vec<WordReading> = recognition.words().collect();
     let words = page.lines.iter().flat_map(|line| {
-        let words = line.words.iter();
-        words.map(|word| {
+        line.words.iter().map(|word| {
             let range = word.start as usize..word.end as usize;
             line.text.get(range).unwrap_or_default()
         })
@@ -114,12 +113,15 @@ fn is_alike(word: &str, other: &str) -> bool {
     if longer > MAX_CHARS {
         return false;
     }
-    let has_figure = |word: &[char]| word.iter().any(char::is_ascii_digit);
     if has_figure(&word) && has_figure(&other) {
         return true;
     }
     let table = Table::new(&word, &other);
     2 * table.distance <= longer
+}
+
+fn has_figure(word: &[char]) -> bool {
+    word.iter().any(char::is_ascii_digit)
 }
 
 // Positions in both texts.
@@ -129,7 +131,7 @@ struct Pair {
     seen: usize,
 }
 
-// The words that stand at the same place of both texts, and have a same word near them.
+// The words at the same place of both texts, and have a same word near them.
 fn aligned(read: &[(usize, &str)], seen: &[&str]) -> Vec<Pair> {
     if (read.len() + 1).saturating_mul(seen.len() + 1) > MAX_CELLS {
         return Vec::new();
@@ -147,21 +149,18 @@ fn aligned(read: &[(usize, &str)], seen: &[&str]) -> Vec<Pair> {
     for pair in pairs.iter().filter(|pair| is_same(pair)) {
         by_place[pair.read] = Some(pair.seen);
     }
-    let has_same_near = |pair: &Pair| {
-        (1..=NEAR).any(|by| {
-            let same = |read: Option<usize>, seen: Option<usize>| {
-                let found = read.and_then(|at| by_place.get(at).copied().flatten());
-                found.is_some() && found == seen
-            };
+    let same = |read: Option<usize>, seen: Option<usize>| {
+        let found = read.and_then(|at| by_place.get(at).copied().flatten());
+        found.is_some() && found == seen
+    };
+    let near = pairs.iter().filter(|pair| {
+        let has_same_near = (1..=NEAR).any(|by| {
             same(pair.read.checked_sub(by), pair.seen.checked_sub(by))
                 || same(Some(pair.read + by), Some(pair.seen + by))
-        })
-    };
-    // A page of one word has nothing near it.
-    let is_single = |pair: &Pair| read.len() == 1 && seen.len() == 1 && is_same(pair);
-    let near = pairs
-        .iter()
-        .filter(|pair| has_same_near(pair) || is_single(pair));
+        });
+        // A page of one word has nothing near it.
+        has_same_near || (read.len() == 1 && seen.len() == 1 && is_same(pair))
+    });
     near.copied().collect()
 }
 
@@ -337,7 +336,7 @@ mod tests {
             // Words without figures are only disputed where they are in doubt.
             (96, None),
             (79, Some("1,284".into())),
-            // No word beside it is the same in both.
+            // No neighboring word is the same in both.
             (96, None),
             (79, Some("9".into())),
             (96, None),

@@ -142,8 +142,8 @@ async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Subm
     })
 }
 
-// What the folder of a filing says of its document now. It may say that the object is a document no more, because a full
-// submission stands beside all of its parts.
+// What the folder of a filing says about its document now. It may say that the object is a document no more, because a full
+// submission is next to all of its parts.
 async fn add_folder(
     objects: &dyn ObjectLookup,
     object: &FollowedObject,
@@ -179,7 +179,7 @@ fn is_older(submission: &Submission, newest: &RunHeader) -> bool {
     modified_ms != 0 && modified_ms < newest_ms
 }
 
-// What the input of a run says beside the version.
+// What the input of a run says in addition to the version.
 #[derive(Serialize, Deserialize)]
 struct ClaimedInput {
     #[serde(flatten)]
@@ -205,7 +205,10 @@ fn refuse_local_object(submission: &Submission) -> Option<RunOutcome> {
     if !is_object || submission.uri.starts_with("s3://") {
         return None;
     }
-    let message = format!("{} is submitted as an object, but is none", submission.uri);
+    let message = format!(
+        "{} is submitted as an object, but is not one",
+        submission.uri
+    );
     let failure = Failure::permanent("input.denied", message)
         .with_next("submit files with `stemma submit`, and objects as s3://BUCKET/KEY");
     Some(RunOutcome::Failed(FailureRecord::new(
@@ -303,7 +306,7 @@ fn run_header(
         at: version_ref(collection, doc, seq),
         settings: job.settings.clone(),
         flow_revision: FilingFlow::REVISION,
-        class: job.class,
+        priority: job.priority,
         opened_by: job.job.clone(),
         input: serde_json::to_value(ClaimedInput {
             version,

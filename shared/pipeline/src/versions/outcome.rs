@@ -10,7 +10,7 @@ use stemma_store::{Failure, PortError, PortResult, RunHeader, TaskKey, TaskKeyBu
 
 use super::run_id;
 
-/// Name and revision of the stages that publish and withdraw. They stand here because a publication is looked
+/// Name and revision of the stages that publish and withdraw. They are here because a publication is looked
 /// up by the key of its task, without running the flow.
 pub(crate) const PUBLISH: (&str, u32) = ("publish", 1);
 pub(crate) const WITHDRAW: (&str, u32) = ("withdraw", 1);

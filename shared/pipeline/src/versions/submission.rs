@@ -32,14 +32,14 @@ pub struct Submission {
     /// What index files say of the document: [`index_facts`](crate::filing_facts::index_facts).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub filing: BTreeMap<String, String>,
-    /// The label linkbase beside the document. Another one is another version.
+    /// The label linkbase next to the document. Another one is another version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub labels: Option<Box<CompanionFile>>,
     /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
     pub retry_failed: bool,
     #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
     pub correction: CorrectionChange,
-    /// The object that was seen; `None` for what is no object.
+    /// The object that was seen; `None` for what is not an object.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub object: Option<SeenObject>,
 }
@@ -47,7 +47,7 @@ pub struct Submission {
 /// When the state of an object was made, and whether a newer one is to be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SeenObject {
-    /// Last modification, of the document or of what else its folder says of it; 0 if unknown.
+    /// Last modification, of the document or of what else its folder says about it; 0 if unknown.
     pub modified_ms: Millis,
     /// Set if the state at the time of the claim counts, instead of the one that was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -162,7 +162,7 @@ impl Submission {
         }
     }
 
-    /// Adds what the folder of a filing says of the document. The state is as new as the newest file that it comes from.
+    /// Adds what the folder of a filing says about the document. The state is as new as the newest file that it comes from.
     pub fn with_filing(self, planned: PlannedObject<'_>) -> Self {
         Self {
             filing: planned.filing,

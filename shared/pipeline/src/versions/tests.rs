@@ -48,10 +48,10 @@ fn job() -> JobManifest {
         job,
         collection,
         settings,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 1,
         submitted_ms: 0,
-        terms: JobOptions::default(),
+        options: JobOptions::default(),
     }
 }
 
@@ -368,7 +368,7 @@ async fn a_correction_that_failed_is_tried_again() {
             panic!("{claimed:?}");
         };
         assert_eq!(document_version(&header).unwrap().seq, seq);
-        let failure = Failure::permanent("correct.missing", "x");
+        let failure = Failure::permanent("correct.correction_missing", "x");
         let record = FailureRecord::new(failure, "correct", 1, 0);
         let key = run_failure_key(&header.at.run);
         let json = serde_json::to_vec(&record).unwrap();

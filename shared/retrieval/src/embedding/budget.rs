@@ -52,7 +52,7 @@ impl SpendSum {
 }
 
 impl EmbeddingBudget {
-    /// A budget of which nothing is spent yet.
+    /// An unspent budget.
     pub fn new(budget: JobBudget) -> Self {
         Self {
             budget,

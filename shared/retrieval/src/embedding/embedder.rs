@@ -153,17 +153,17 @@ impl MeteredEmbedder {
     async fn embed_within_timeout(
         &self,
         batch: &TextBatch<'_>,
-        class: Priority,
+        priority: Priority,
         run: &RunId,
         budget: &dyn CallBudget,
     ) -> Result<(Vec<Vec<f32>>, CallUsage), EmbeddingError> {
-        let timeout_ms = if class == Priority::Bulk {
+        let timeout_ms = if priority == Priority::Bulk {
             self.settings.timeout_ms
         } else {
             QUERY_TIMEOUT_MS
         };
         let attempts =
-            self.embed_with_retry(batch, class, run, budget, self.env.now_ms() + timeout_ms);
+            self.embed_with_retry(batch, priority, run, budget, self.env.now_ms() + timeout_ms);
         let result = tokio::time::timeout(Duration::from_millis(timeout_ms), attempts).await;
         result
             .unwrap_or_else(|_| {
@@ -178,12 +178,12 @@ impl MeteredEmbedder {
     async fn embed_with_retry(
         &self,
         batch: &TextBatch<'_>,
-        class: Priority,
+        priority: Priority,
         run: &RunId,
         budget: &dyn CallBudget,
         until_ms: Millis,
     ) -> Result<(Vec<Vec<f32>>, CallUsage), Failure> {
-        let most = if class == Priority::Bulk {
+        let most = if priority == Priority::Bulk {
             MAX_ATTEMPTS.0
         } else {
             MAX_ATTEMPTS.1
@@ -192,7 +192,7 @@ impl MeteredEmbedder {
         let mut usage = CallUsage::default();
         loop {
             attempt += 1;
-            let failure = match self.model_client.embed(batch, class, budget).await {
+            let failure = match self.model_client.embed(batch, priority, budget).await {
                 Ok((embedded, replied)) => {
                     self.log_reply(batch, run, attempt, &replied, true, &mut usage)
                         .await;

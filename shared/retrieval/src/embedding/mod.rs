@@ -1,7 +1,7 @@
 //! Semantic routing: embeddings of sections, and documents ranked by the sections nearest to a query.
 //!
 //! - [`vector_index`]: the port of a vector store; a vector database could implement it.
-//! - [`flat_index`]: the built-in adapter: files beside the full-text index, exact search.
+//! - [`flat_index`]: the built-in adapter: files next to the full-text index, exact search.
 //! - [`knn`]: exact nearest neighbors.
 //! - [`routing`]: ranks documents for a query by DocScore.
 //! - [`embedder`]: calls the endpoint with rate limits, prices, retries and the call log.

@@ -120,7 +120,7 @@ pub struct MissingDocuments {
     pub unreadable: Vec<DocId>,
 }
 
-/// What a commit says beside its entries; stored in `meta.json`, and so in snapshots.
+/// What a commit says in addition to its entries; stored in `meta.json`, and so in snapshots.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CommitPayload {
     // Documents that could not be read, with their version.
@@ -129,17 +129,17 @@ pub(super) struct CommitPayload {
 
 impl CommitPayload {
     pub(super) fn new(unreadable: &DocumentVersions) -> Self {
-        let documents = unreadable.iter();
         Self {
-            unreadable: documents
+            unreadable: unreadable
+                .iter()
                 .map(|(doc, seq)| (doc.to_string(), *seq))
                 .collect(),
         }
     }
 
     pub(super) fn versions(self) -> Result<DocumentVersions, IndexError> {
-        let documents = self.unreadable.into_iter();
-        documents
+        self.unreadable
+            .into_iter()
             .map(|(doc, seq)| Ok((doc.parse::<DocId>().map_err(IndexError::damaged)?, seq)))
             .collect()
     }

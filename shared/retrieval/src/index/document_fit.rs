@@ -16,7 +16,7 @@ use crate::parsed_query::ParsedQuery;
 const SAME_YEAR_WEIGHT: f32 = 12.0;
 const SAME_QUARTER_WEIGHT: f32 = 12.0;
 const SAME_FORM_WEIGHT: f32 = 12.0;
-// An annual report shows up to two earlier years beside its own.
+// An annual report shows up to two earlier years with its own.
 const LATER_YEAR_WEIGHTS: [f32; 2] = [6.0, 5.0];
 const NEAR_YEAR_WEIGHT: f32 = 4.0;
 // Without a requested quarter, annual reports are preferred, and the newest without a year.
@@ -86,7 +86,7 @@ impl<'q> DocumentFit<'q> {
         fit
     }
 
-    /// How well the document of each passage, or each document, fits; 0 for what is no filing.
+    /// How well the document of each passage, or each document, fits; 0 for what is not a filing.
     pub(super) fn scores(
         &self,
         passages: &PassageSet<'_>,
@@ -215,9 +215,12 @@ fn is_requested_kind(parsed: &ParsedQuery, sort: u64, quarter: u64) -> bool {
 }
 
 fn is_same_day(a: u64, b: u64) -> bool {
-    // Months of 31 days are exact enough for a distance of some days.
-    let days = |date: u64| date / 10_000 * 372 + date / 100 % 100 * 31 + date % 100;
-    days(a).abs_diff(days(b)) <= PERIOD_END_DAYS
+    approximate_days(a).abs_diff(approximate_days(b)) <= PERIOD_END_DAYS
+}
+
+// Months of 31 days are exact enough for a distance of some days.
+fn approximate_days(date: u64) -> u64 {
+    date / 10_000 * 372 + date / 100 % 100 * 31 + date % 100
 }
 
 #[cfg(test)]

@@ -283,17 +283,22 @@ impl<'a> EntryMapper<'a> {
         }
         let text = PageText::new(&passage.lines);
         let features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
-        let starting = || passage.starting.iter().map(|at| &self.sections[*at]);
         let above = self.titles_above(passage);
         let titles = above.iter().map(|section| section.title_words.joined());
         add_words(&mut entry, fields.path, titles);
         let on_page = passage.sections.iter().map(|(at, _)| &self.sections[*at]);
         let summaries = on_page.map(|section| section.summary_words.joined());
         add_words(&mut entry, fields.summary, summaries);
-        let headings = features.headings.iter();
-        let headings = headings
+        let headings = features
+            .headings
+            .iter()
             .map(|heading| text.words.joined_in(heading))
-            .chain(starting().map(|section| section.title_words.joined()));
+            .chain(
+                passage
+                    .starting
+                    .iter()
+                    .map(|at| self.sections[*at].title_words.joined()),
+            );
         add_words(&mut entry, fields.headings, headings);
         let figures = passage.figures.iter().flatten().map(String::as_str);
         add_words(&mut entry, fields.figures, figures);
@@ -316,7 +321,7 @@ impl<'a> EntryMapper<'a> {
         above
     }
 
-    // Adds the printed page number, and the running heads that first stand here: each is found once in a document.
+    // Adds the printed page number, and the running heads that first appear here: each is found once in a document.
     fn add_furniture<'p>(
         &self,
         entry: &mut TantivyDocument,
@@ -350,14 +355,18 @@ impl<'a> EntryMapper<'a> {
         for caption in lines.filter_map(caption) {
             entry.add_text(fields.captions, caption);
         }
-        let labels = features.labels.iter();
-        let labels = labels.map(|label| text.words.joined_in(label));
+        let labels = features
+            .labels
+            .iter()
+            .map(|label| text.words.joined_in(label));
         add_words(entry, fields.labels, labels);
         // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue
         // on the next line.
         add_words(entry, fields.phrases, phrases(text, &(0..text.text.len())));
-        let row_phrases = features.labels.iter();
-        let row_phrases = row_phrases.flat_map(|label| phrases(text, label));
+        let row_phrases = features
+            .labels
+            .iter()
+            .flat_map(|label| phrases(text, label));
         add_words(entry, fields.row_phrases, row_phrases);
         for (kind, confidence) in &features.statements {
             let field = match confidence {
@@ -372,8 +381,10 @@ impl<'a> EntryMapper<'a> {
     }
 
     fn add_items(&self, entry: &mut TantivyDocument, passage: &Passage<'_>) {
-        let sections = passage.sections.iter();
-        let ids = sections.map(|(at, _)| self.sections[*at].section.id);
+        let ids = passage
+            .sections
+            .iter()
+            .map(|(at, _)| self.sections[*at].section.id);
         let above = ids.flat_map(|id| self.opened.tree.path_to(id));
         for item in self.items.of_sections(above.map(|section| section.id)) {
             entry.add_text(self.fields.items, &item.number);

@@ -1,8 +1,8 @@
 //! How much of what a query asks about its best passages have.
 //!
 //! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or the passage a
-//! phrase that the lexicon gives for it, or if the running head that the document has first stands on it. Of the best passages the
-//! one that has most counts: the words of a question stand together where the answer is.
+//! phrase that the lexicon gives for it, or if it is the first page with a running head that has it. Of the best passages the
+//! one that has most counts: the words of a question are together where the answer is.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::parsed_query::ParsedQuery;
 /// Best passages that are looked at.
 pub(super) const PASSAGES: usize = 10;
 
-/// The words of a query with their rarity, and the phrases that stand for them.
+/// The words of a query with their rarity, and the phrases of the lexicon for them.
 pub(super) struct Evidence {
     subjects: Vec<Subject>,
 }
@@ -86,8 +86,10 @@ impl Subject {
     fn terms(&self, fields: &Fields) -> impl Iterator<Item = Term> {
         let words = [fields.body, fields.headings, fields.path, fields.running]
             .map(|field| Term::from_field_text(field, &self.word));
-        let phrases = self.phrases.iter();
-        let phrases = phrases.map(|phrase| Term::from_field_text(fields.phrases, phrase));
+        let phrases = self
+            .phrases
+            .iter()
+            .map(|phrase| Term::from_field_text(fields.phrases, phrase));
         words.into_iter().chain(phrases)
     }
 }

@@ -170,7 +170,7 @@ fn questions_for_no_figure_are_ranked_by_their_words() {
     ] {
         assert_eq!(first(&searcher, text).1, "Discussion", "{text}");
     }
-    // One word of many is no name.
+    // One word of many is not a name.
     let text = "What was said of accrued wages, rents, tolls and freight in 2024?";
     let hit = hits(&searcher, text).swap_remove(0);
     assert_eq!(hit.path, ["Discussion"]);

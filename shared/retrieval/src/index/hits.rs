@@ -109,8 +109,10 @@ impl<'r> HitList<'r> {
     }
 
     fn add_passage(&mut self, passage: &ScoredPassage, stored: &StoredPassage) {
-        let sections = stored.entry.sections.iter();
-        let allowed: Vec<&StoredSection> = sections
+        let allowed: Vec<&StoredSection> = stored
+            .entry
+            .sections
+            .iter()
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
         let text = stored.text.as_str();
@@ -142,8 +144,7 @@ impl<'r> HitList<'r> {
         if let Some(at) = self.positions.get(&key) {
             let pages = &mut self.hits[*at].best_pages;
             // A page with very much text has several passages.
-            let is_listed = |new: &SearchHitPage| pages.iter().any(|old| old.page == new.page);
-            let new = page.filter(|new| !is_listed(new));
+            let new = page.filter(|new| !pages.iter().any(|old| old.page == new.page));
             pages.extend(new);
             return;
         }
@@ -159,8 +160,11 @@ impl<'r> HitList<'r> {
             hit.excerpt = excerpt;
         }
         if self.query.explain {
-            let parts = passage.parts.iter();
-            hit.parts = parts.map(|(part, value)| (part.as_str(), *value)).collect();
+            hit.parts = passage
+                .parts
+                .iter()
+                .map(|(part, value)| (part.as_str(), *value))
+                .collect();
         }
         self.positions.insert(key, self.hits.len());
         self.hits.push(hit);

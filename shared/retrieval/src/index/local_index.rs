@@ -78,7 +78,7 @@ impl LocalIndex {
         }
     }
 
-    /// The folder of what is stored beside the shards.
+    /// The folder of what is stored next to the shards.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,8 +145,11 @@ impl LocalIndex {
         let mut report = SyncReport::default();
         for (at, shard) in self.shards.iter().enumerate() {
             let later: usize = changes[at + 1..].iter().sum();
-            let with_later = |left| on_progress(left + later);
-            report.add(&shard.sync(catalog, &with_later).await?);
+            report.add(
+                &shard
+                    .sync(catalog, &|left| on_progress(left + later))
+                    .await?,
+            );
         }
         Ok(report)
     }

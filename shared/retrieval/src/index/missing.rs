@@ -139,7 +139,7 @@ impl MissingTerms<'_> {
         Ok(stems.is_empty())
     }
 
-    // Titles count, too: running heads are no part of the text.
+    // Titles count, too: running heads are not part of the text.
     fn has_stem(&self, stem: &str) -> tantivy::Result<bool> {
         let fields = self.fields;
         for field in [fields.body, fields.path, fields.headings, fields.running] {
@@ -158,7 +158,7 @@ impl MissingTerms<'_> {
         }
     }
 
-    // Runs of capitalized words that are no known names: `Oracle Health`, `737 MAX`, `Kodak`.
+    // Runs of capitalized words that are not known names: `Oracle Health`, `737 MAX`, `Kodak`.
     fn name_runs(&self) -> Vec<Range<usize>> {
         let words = &self.words.words;
         let mut runs = Vec::new();
@@ -304,7 +304,7 @@ impl MissingTerms<'_> {
             }
             let nearest = nearest.join(", ");
             notes.push(SearchNote::new(
-                "search.period",
+                "search.period_not_found",
                 format!("no document here is of {year}, and no table has it (nearest: {nearest})"),
             ));
         }

@@ -79,8 +79,11 @@ impl TextConditions {
             let value = words.collect::<Vec<_>>().join(" | ");
             (facet, value, requirement.to_string())
         });
-        let excluded = self.operators.excluded.iter();
-        let excluded = excluded.map(|one| ("not", one.words.clone(), format!("-{one}")));
+        let excluded = self
+            .operators
+            .excluded
+            .iter()
+            .map(|one| ("not", one.words.clone(), format!("-{one}")));
         required
             .chain(excluded)
             .map(|(facet, value, from)| AppliedFilter {
@@ -94,10 +97,14 @@ impl TextConditions {
 
     /// Says that exclusions may have left nothing.
     pub(super) fn excluded_note(&self) -> Option<SearchNote> {
-        let excluded = self.operators.excluded.iter();
-        let excluded: Vec<String> = excluded.map(TextMatch::to_string).collect();
+        let excluded: Vec<String> = self
+            .operators
+            .excluded
+            .iter()
+            .map(TextMatch::to_string)
+            .collect();
         let message = format!("nothing is left without {}", excluded.join(", "));
-        (!excluded.is_empty()).then(|| SearchNote::new("search.excluded", message))
+        (!excluded.is_empty()).then(|| SearchNote::new("search.everything_excluded", message))
     }
 
     /// Filters that passages must match.
@@ -116,8 +123,10 @@ impl TextConditions {
 
     /// Whether a section with these titles has an excluded one.
     pub(super) fn excludes_titles(&self, path: &[String]) -> bool {
-        let mut excluded = self.operators.excluded.iter();
-        excluded.any(|one| is_title(one) && has_title(path, one))
+        self.operators
+            .excluded
+            .iter()
+            .any(|one| is_title(one) && has_title(path, one))
     }
 
     /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.
@@ -175,7 +184,7 @@ fn absent_note(requirement: &Requirement) -> SearchNote {
         [_] => format!("no text here has {requirement}: its words are searched one by one"),
         _ => format!("no text here has {requirement}: the words are searched one by one"),
     };
-    SearchNote::new("search.absent", message)
+    SearchNote::new("search.term_not_found", message)
 }
 
 fn apart_note(required: &[Requirement]) -> SearchNote {
@@ -184,7 +193,7 @@ fn apart_note(required: &[Requirement]) -> SearchNote {
         "no page has all of {}: pages with one of them are listed",
         all.join(", ")
     );
-    SearchNote::new("search.apart", message)
+    SearchNote::new("search.terms_not_together", message)
 }
 
 fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn IndexQuery>> {
@@ -193,7 +202,7 @@ fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn In
         .iter()
         .map(|one| requirement_query(fields, one));
     let mut filters: Vec<Box<dyn IndexQuery>> = required.collect();
-    // A page may have a section with an excluded title beside others.
+    // A page may have a section with an excluded title and others.
     let excluded = operators
         .excluded
         .iter()

@@ -263,7 +263,8 @@ impl<'s> SearchRun<'s> {
             self.of_item = None;
             message.push_str(", so all of their text was searched");
         }
-        self.notes.push(SearchNote::new("search.unmet", message));
+        self.notes
+            .push(SearchNote::new("search.filter_matches_nothing", message));
         Ok(())
     }
 
@@ -391,7 +392,7 @@ impl<'s> SearchRun<'s> {
         loop {
             let candidates = ranking.candidates(scope, groups * CANDIDATES)?;
             if candidates.is_empty() {
-                // What was left out of the question may occur. It is no evidence.
+                // What was left out of the question may occur. It is not evidence.
                 results.evidence = self.evidence(&[])?;
                 return self.by_text(&tokenize(&self.query.text), results);
             }

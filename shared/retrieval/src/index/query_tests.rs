@@ -473,8 +473,9 @@ fn pages_of_a_list_have_each_hit_once() {
             ..Query::new("Acme net sales of anvils in FY2015")
         };
         let results = search(&searcher, &AliasFile::default(), &query).unwrap();
-        let hits = results.hits.into_iter();
-        let hits: Vec<String> = hits
+        let hits: Vec<String> = results
+            .hits
+            .into_iter()
             .map(|hit| format!("{} {}", hit.name, hit.title))
             .collect();
         (hits, results.total)
@@ -507,7 +508,7 @@ fn the_requested_filing_is_among_the_candidates() {
 #[test]
 fn an_item_that_no_document_has_is_said_and_hides_nothing() {
     let results = found("What does Item 9Z say about fragrance?");
-    assert_eq!(results.notes[0].code, "search.unmet");
+    assert_eq!(results.notes[0].code, "search.filter_matches_nothing");
     assert_eq!(results.hits.len(), 2);
     let given = Query {
         item: Some("9Z".parse().unwrap()),

@@ -124,7 +124,7 @@ fields! {
     path: counted;
     /// Row labels of tables.
     labels: counted;
-    /// Running heads that first stand on the page.
+    /// Running heads that first appear on the page.
     running: counted;
     /// Summaries of the sections on the page.
     summary: counted;

@@ -129,8 +129,10 @@ impl From<Searcher> for IndexSearcher {
 
 impl Bm25StatisticsProvider for IndexSearcher {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
-        let shards = self.shards.iter();
-        shards.map(|shard| shard.total_num_tokens(field)).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.total_num_tokens(field))
+            .sum()
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {

@@ -13,7 +13,7 @@ use stemma_document::DocId;
 #[serde(try_from = "u16", into = "u16")]
 pub struct ShardCount(u16);
 
-/// The number of shards is no power of two, or larger than 256.
+/// The number of shards is not a power of two, or larger than 256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an index cannot have {0} shards: use a power of two from 1 to 256")]
 pub struct InvalidShardCount(u16);

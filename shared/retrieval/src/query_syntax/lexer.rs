@@ -83,8 +83,9 @@ pub(super) struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let words = text.split_whitespace();
-        let mut dashed = words.filter(|word| word.len() > 1 && word.ends_with('-'));
+        let mut dashed = text
+            .split_whitespace()
+            .filter(|word| word.len() > 1 && word.ends_with('-'));
         let last_dash = dashed
             .next_back()
             .map_or(0, |word| word.as_ptr() as usize - text.as_ptr() as usize);
@@ -201,14 +202,12 @@ impl<'t> Lexer<'t> {
         if inside.starts_with(char::is_whitespace) {
             return None;
         }
-        let closes = |at: usize, mark: char| {
-            let behind = &self.text[from + at + mark.len_utf8()..];
-            !inside[..at].ends_with(char::is_whitespace)
+        let (at, mark) = inside.char_indices().find(|(at, c)| {
+            let behind = &self.text[from + at + c.len_utf8()..];
+            marks.contains(c)
+                && !inside[..*at].ends_with(char::is_whitespace)
                 && !behind.starts_with(|c: char| c.is_alphanumeric() || c == open)
-        };
-        let (at, mark) = inside
-            .char_indices()
-            .find(|(at, c)| marks.contains(c) && closes(*at, *c))?;
+        })?;
         let words = from..from + at;
         has_words(&self.text[words.clone()]).then_some((words, from + at + mark.len_utf8()))
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Queries are mostly questions of people, so a text has to be unmistakable to be an operator. A field is one of a
-//! closed list, with its value right behind the colon. `OR` is written in capitals, in a query that is not. `-` stands before a
+//! closed list, with its value right behind the colon. `OR` is written in capitals, in a query that is not. `-` comes before a
 //! letter, at the start of a word. A quotation mark opens before a word and closes after one. Anything else is plain text.
 
 mod lexer;
@@ -47,7 +47,7 @@ pub struct TextOperators {
     pub excluded: Vec<TextMatch>,
 }
 
-/// Alternatives, of which one must occur.
+/// Alternatives; one must occur.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement(pub Vec<TextMatch>);
 

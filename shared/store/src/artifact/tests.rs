@@ -65,7 +65,7 @@ async fn losing_writer_gets_the_stored_outcome() {
 }
 
 #[tokio::test]
-async fn torn_artifact_counts_as_missing_and_is_written_beside() {
+async fn torn_artifact_counts_as_missing_and_is_written_again() {
     let mut flipped = artifact().object.to_vec();
     flipped[PREFIX_BYTES + 3] ^= 1;
     for torn in [

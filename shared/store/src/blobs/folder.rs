@@ -4,7 +4,7 @@
 //! atomic and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the
 //! file system once before a publication, so that what is published survives a power loss.
 //!
-//! A folder that was deleted, replaced or unmounted is no empty store: every call checks that it is still the one that was
+//! A folder that was deleted, replaced or unmounted is not an empty store: every call checks that it is still the one that was
 //! opened, and fails if not. No call follows a link below the root: the folder may have come with somebody's documents.
 
 use std::fs::{self, File};
@@ -120,9 +120,12 @@ impl FolderBlobs {
 
 // `{process}-{number}`
 fn is_temp_name(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     name.split_once('-')
         .is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn identity(folder: &Path) -> std::io::Result<(u64, u64)> {
@@ -152,7 +155,7 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
 }
 
 impl FolderBlobsInner {
-    // Only what the file system says for certain counts: a device that fails is no folder that is gone.
+    // Only what the file system says for certain counts: a device that fails is not a folder that is gone.
     fn is_gone(&self) -> bool {
         match identity(&self.objects) {
             Ok(found) => found != self.identity,
@@ -162,10 +165,9 @@ impl FolderBlobsInner {
 
     // Opened for each call: a disk may be unmounted and mounted again while the program runs.
     fn objects(&self) -> std::io::Result<OpenFolder> {
-        let gone = || std::io::Error::other("the folder is gone");
         let objects = OpenFolder::open(&self.objects).map_err(|error| {
             if is_not_found(error.kind()) {
-                gone()
+                folder_gone()
             } else {
                 error
             }
@@ -173,7 +175,7 @@ impl FolderBlobsInner {
         if objects.identity()? == self.identity {
             Ok(objects)
         } else {
-            Err(gone())
+            Err(folder_gone())
         }
     }
 
@@ -199,7 +201,7 @@ impl FolderBlobsInner {
         Ok(bytes.into())
     }
 
-    // `None` for what is no file.
+    // `None` for what is not a file.
     fn size(&self, key: &str) -> std::io::Result<Option<u64>> {
         let (folder, name) = self.folder_of(key)?;
         let stat = folder.stat(name)?;
@@ -216,7 +218,7 @@ impl FolderBlobsInner {
             }
             folder => folder?,
         };
-        // A link or a folder of that name is an error: it is no object that exists.
+        // A link or a folder of that name is an error: it is not an object that exists.
         match folder.file(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             file => return file.map(|_| PutOutcome::Exists),
@@ -291,6 +293,10 @@ impl FolderBlobsInner {
         }
         Ok(keys)
     }
+}
+
+fn folder_gone() -> std::io::Error {
+    std::io::Error::other("the folder is gone")
 }
 
 /// Whether `key`, or (for a folder) any key in it, sorts after `after`.

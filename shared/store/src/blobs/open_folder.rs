@@ -23,7 +23,7 @@ pub(super) struct OpenFolder {
 }
 
 impl OpenFolder {
-    /// Opens the folder at `path`, which is no link itself.
+    /// Opens the folder at `path`, which is not a link itself.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         Self::open_at(CWD, path, path.into())
     }

@@ -135,7 +135,7 @@ impl WorkScope {
         }
     }
 
-    /// Holds memory beside the reservations of the request, without waiting. `None`: others hold it.
+    /// Holds memory in addition to the reservations of the request, without waiting. `None`: others hold it.
     pub fn hold(&self, bytes: usize) -> Option<MemoryPermit> {
         let share = &self.0.share;
         share.try_acquire_memory(share.units(bytes))

@@ -31,7 +31,7 @@ pub struct ClientShare {
 }
 
 impl ClientShare {
-    /// The share of a client that has no others beside it: all of the memory.
+    /// The share of the only client: all of the memory.
     pub fn of_only() -> Self {
         Self::with_memory(memory::TOTAL_UNITS)
     }

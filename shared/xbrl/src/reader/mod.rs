@@ -1,7 +1,7 @@
 //! Reads the facts of an inline XBRL file.
 //!
 //! Only tags of XBRL are interpreted; those of HTML separate words. End tags of HTML may be missing, because facts do not
-//! depend on them. A file that is no XML in a worse way gives the facts up to there and a defect. Entities are never expanded
+//! depend on them. A file that is not XML in a worse way gives the facts up to there and a defect. Entities are never expanded
 //! and depth is not recursion, so that work and memory grow with the size of the file only.
 
 mod assembly;
@@ -24,7 +24,7 @@ use self::header::Header;
 use self::names::{Names, Vocabulary};
 use crate::FactTable;
 
-// Open tags. A file of which no tag is closed reaches it; the parser keeps their names.
+// Open tags. A file without end tags reaches it; the parser keeps their names.
 const MAX_OPEN_TAGS: usize = 1_000_000;
 
 /// Reads all facts of a file. A file without inline XBRL gives an empty table.
@@ -45,7 +45,7 @@ pub fn read_facts(bytes: &[u8]) -> FactTable {
 }
 
 // The text with the same offsets as the bytes, and the number of bytes that are not UTF-8. Of those a no-break space of
-// latin-1 becomes a space: it stands between figures.
+// latin-1 becomes a space: it is between figures.
 pub(crate) fn as_text(bytes: &[u8]) -> (Cow<'_, str>, usize) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Cow::Borrowed(text), 0);
@@ -96,7 +96,7 @@ impl Parser {
                 Ok(event) => event,
                 Err(error) => {
                     let detail = format!(
-                        "the file is no XML from byte {start} on: {error}; facts behind it are missing"
+                        "the file is not XML from byte {start} on: {error}; facts behind it are missing"
                     );
                     self.defects.record("xbrl.not_well_formed", &detail);
                     return;

@@ -110,7 +110,7 @@ fn whole(number: Decimal) -> Option<u64> {
     number.trunc().to_u64()
 }
 
-// Years, months and days. The first unit that is given stands for zero; other zeros are left out.
+// Years, months and days. The first unit that is given means zero; other zeros are left out.
 fn written(values: [Option<u64>; 3]) -> Option<String> {
     let first = values.iter().position(Option::is_some)?;
     let is_zero = values.iter().flatten().all(|value| *value == 0);

@@ -36,10 +36,9 @@ pub(super) fn exchange(text: &str) -> Option<String> {
     ];
     let text = text.to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
-    let has_all = |names: &[&str]| names.iter().all(|name| words.contains(name));
     EXCHANGES
         .iter()
-        .find(|(names, _)| has_all(names))
+        .find(|(names, _)| names.iter().all(|name| words.contains(name)))
         .map(|(_, code)| (*code).to_owned())
 }
 

@@ -67,8 +67,8 @@ pub(super) fn indian(text: &str) -> Option<String> {
 
 /// Two numbers with a unit behind each: `1,234 dollars 5 cents`. The second has at most two digits.
 pub(super) fn with_units(text: &str, marks: &str) -> Option<String> {
-    let is_part = |c: char| is_digit(c) || ".,\u{FF0C}\u{FF0E}".contains(c) || marks.contains(c);
-    let unit_at = text.find(|c| !is_part(c))?;
+    let unit_at =
+        text.find(|c| !(is_digit(c) || ".,\u{FF0C}\u{FF0E}".contains(c) || marks.contains(c)))?;
     let rest = &text[unit_at..];
     let fraction_at = rest.find(is_digit)?;
     let fraction: String = rest[fraction_at..]

@@ -71,20 +71,22 @@ fn below_thousand(words: &[&str]) -> Option<u64> {
 }
 
 fn below_hundred(words: &[&str]) -> Option<u64> {
-    let tens = |word: &str| {
-        let at = TENS.iter().position(|name| *name == word)?;
-        u64::try_from(at * 10 + 20).ok()
-    };
-    let small = |word: &str| {
-        parse_number_word(word)
-            .filter(|number| *number < 20)
-            .map(u64::from)
-    };
     match words {
-        [word] => small(word).or_else(|| tens(word)),
-        [first, second] => Some(tens(first)? + small(second).filter(|number| *number < 10)?),
+        [word] => below_twenty(word).or_else(|| tens(word)),
+        [first, second] => Some(tens(first)? + below_twenty(second).filter(|number| *number < 10)?),
         _ => None,
     }
+}
+
+fn below_twenty(word: &str) -> Option<u64> {
+    parse_number_word(word)
+        .filter(|number| *number < 20)
+        .map(u64::from)
+}
+
+fn tens(word: &str) -> Option<u64> {
+    let at = TENS.iter().position(|name| *name == word)?;
+    u64::try_from(at * 10 + 20).ok()
 }
 
 #[cfg(test)]

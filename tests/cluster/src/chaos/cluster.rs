@@ -37,9 +37,9 @@ pub(super) const PROCESSES: [(ServiceRole, usize); 3] = [
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the run without faults.
 pub(super) const LATENCY: Duration = Duration::from_millis(100);
-/// Exit code of a command whose job stands at a limit.
+/// Exit code of a command whose job waits at a limit.
 const STOPPED: i32 = 4;
-/// How often a job that stands is looked at again.
+/// How often a job that waits is checked again.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// A budget that the job cannot use up, so that every call is reserved and settled.
 pub(super) const BUDGET_TOKENS: &str = "1000000000";

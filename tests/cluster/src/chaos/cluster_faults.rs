@@ -19,7 +19,7 @@ use crate::{Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServe
 const PROVIDER_FAULT_SHARE: f64 = 0.8;
 /// A limit far below what the workers ask for.
 const THROTTLED_REQUESTS_PER_MINUTE: u32 = 60;
-/// Time limit of a command beside the job.
+/// Time limit of a command during the job.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// The other password of Redis and RabbitMQ.
 const OTHER_PASSWORD: &str = "rotated";
@@ -197,7 +197,7 @@ impl ClusterFaultRun<'_> {
     async fn maintain_store(&mut self) -> Result<()> {
         self.imports += 1;
         let folder = tempfile::tempdir()?;
-        let name = format!("beside-{}.json", self.imports);
+        let name = format!("other-{}.json", self.imports);
         let file = folder.path().join(&name);
         std::fs::write(
             &file,
@@ -206,9 +206,9 @@ impl ClusterFaultRun<'_> {
         let file = file.to_str().context("folder path is not UTF-8")?;
         let document = name.trim_end_matches(".json");
         for arguments in [
-            &["import", file, "--collection", "beside"][..],
-            &["rm", document, "--yes", "--collection", "beside"],
-            &["gc", "--yes", "--collection", "beside"],
+            &["import", file, "--collection", "other"][..],
+            &["rm", document, "--yes", "--collection", "other"],
+            &["gc", "--yes", "--collection", "other"],
             &["gc", "--yes"],
         ] {
             let output = self.fleet.run(arguments, COMMAND_TIMEOUT).await?;

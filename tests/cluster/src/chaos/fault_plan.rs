@@ -72,11 +72,11 @@ pub enum ChaosFault {
     FailProvider,
     /// The budget of the job is reached, which pauses it, until it gets a larger one.
     ExhaustBudget,
-    /// No fault: documents of another collection are imported and removed beside the job, and garbage is collected.
+    /// No fault: documents of another collection are imported and removed during the job, and garbage is collected.
     Housekeeping,
 }
 
-/// How long a member that is stopped stands still: longer than a lease with its grace.
+/// How long a stopped member stays stopped: longer than a lease with its grace.
 const FREEZE_PERIOD: Duration = Duration::from_secs(45);
 /// The same for all workers at once: longer than two leases, as in the finding that documents failed after 71 s.
 const FREEZE_ALL_PERIOD: Duration = Duration::from_secs(71);
@@ -159,7 +159,7 @@ impl ChaosFault {
             Self::AbandonRedis => "Redis connections half open",
             Self::FailProvider => "provider fails for 20 s",
             Self::ExhaustBudget => "budget reached for 20 s",
-            Self::Housekeeping => "rm, import and gc beside",
+            Self::Housekeeping => "rm, import and gc of another collection",
         }
     }
 

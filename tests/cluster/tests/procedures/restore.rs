@@ -49,7 +49,7 @@ async fn a_copied_bucket_is_finished_by_an_empty_stack() {
     assert!(output.status.success(), "{output:?}");
     wait_for_calls(&slow, 8).await;
     let mut restored = Deployment::new(&servers, "restored", binary().unwrap(), &slow).await;
-    // While the old fleet works: a copy is no snapshot, so newer objects may be in it without older ones.
+    // While the old fleet works: a copy is not a snapshot, so newer objects may be in it without older ones.
     let copied = copy_store(&servers, &lost.name, &restored.name).await;
     drop(lost);
     set_latency(&slow, QUICK);

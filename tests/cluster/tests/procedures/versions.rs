@@ -1,5 +1,5 @@
 //! A fleet that is upgraded, taken back and upgraded again: an older binary, named by `STEMMA_TEST_PREVIOUS_BIN`,
-//! beside the present one.
+//! with the present one.
 
 use std::path::PathBuf;
 

@@ -191,7 +191,7 @@ pub(super) async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         assert_eq!(overdue(now_ms).await, both, "up to a bound");
         republish(&both, now_ms).await;
     }
-    // Published by a process whose clock is a day ahead; a clock that lags on purpose is no reason.
+    // Published by a process whose clock is a day ahead; a clock that lags on purpose is not a reason.
     republish(&both, now_ms + 86_400_000).await;
     assert_eq!(overdue(now_ms).await, both);
     republish(&both, now_ms).await;

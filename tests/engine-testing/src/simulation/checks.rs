@@ -9,7 +9,7 @@ use super::{SimulationResult, SimulationScenario, simulate};
 
 // After the last fault, a lost message is repeated within this time, and a run learns that its job is paused.
 const SETTLED_MS: Millis = FAULTS_UNTIL_MS + 600_000;
-// Scopes of documents that other jobs request besides the first.
+// Scopes of documents that jobs other than the first request.
 const SHARED_SCOPES: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
 /// Runs the schedule of a seed.

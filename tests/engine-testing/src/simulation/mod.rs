@@ -210,8 +210,7 @@ impl Simulation {
         let results = objects.filter(|(key, _)| is_result(key));
         let history = self.tools.history();
         let starts = history.starts.values().sum();
-        let since_start = history.start_times.iter();
-        let since_start = since_start.map(|(at, scope)| {
+        let since_start = history.start_times.iter().map(|(at, scope)| {
             let at_ms = at.saturating_sub(self.started_ms);
             (at_ms, scope.clone())
         });
@@ -240,7 +239,7 @@ impl Simulation {
         if let (Some(tokens), Some(spending)) = (script.budget_tokens, &self.spending) {
             let first = &mut jobs[0].0;
             spending.set_budget(&first.job, tokens);
-            first.terms.budget = Some(JobBudget {
+            first.options.budget = Some(JobBudget {
                 tokens: Some(tokens),
                 nanodollars: None,
             });
@@ -293,7 +292,7 @@ impl Simulation {
                 cancelled,
             } = report.counts;
             let ended_ms = report.ended_ms.saturating_sub(self.started_ms);
-            let these = match manifest.class {
+            let these = match manifest.priority {
                 Priority::Interactive => report.counts,
                 Priority::Bulk => EntryCounts {
                     done: done + done_with_gaps + unchanged,
@@ -360,12 +359,12 @@ impl Simulation {
         };
         let ports = self.faults.for_process(&stall).wrap_for(&env, &self.sound);
         let ends = stop.clone();
-        let presence =
+        let heartbeat =
             HeartbeatReporter::new(&env, format!("member-{}", self.spawn_count), "rehearsal");
         let task = if coordinates {
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                Coordinator::<SimulatedWork>::new(env, ports, 3, Arc::new(|_| ()), presence)
+                Coordinator::<SimulatedWork>::new(env, ports, 3, Arc::new(|_| ()), heartbeat)
                     .run(ends)
                     .await;
             })
@@ -375,11 +374,11 @@ impl Simulation {
                 ports.clone(),
                 work::registry(),
                 Arc::new(self.tools.for_process(&stall, self.spending.as_ref())),
-                Arc::clone(&presence),
+                Arc::clone(&heartbeat),
             );
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                run_worker(env, ports, Arc::new(performer), presence, ends).await;
+                run_worker(env, ports, Arc::new(performer), heartbeat, ends).await;
             })
         };
         SimulatedProcess {
@@ -391,28 +390,28 @@ impl Simulation {
     }
 }
 
-/// Runs a worker on all lanes and classes.
+/// Runs a worker on all lanes and priorities.
 async fn run_worker(
     env: Env,
     ports: Ports,
     performer: Arc<TaskExecutor<SimulatedWork>>,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     let mut lanes = JoinSet::new();
     for lane in Lane::ALL {
-        for class in [Priority::Bulk, Priority::Interactive] {
-            let name = QueueName::Lane(lane, class);
+        for priority in [Priority::Bulk, Priority::Interactive] {
+            let name = QueueName::Lane(lane, priority);
             let queue = ports.queue.clone();
             let env = env.clone();
-            let presence = Arc::clone(&presence);
+            let heartbeat = Arc::clone(&heartbeat);
             let consumer = Consumer {
                 env,
                 queue,
                 name,
                 concurrency: 3,
                 grace: Duration::from_secs(10),
-                presence,
+                heartbeat,
             };
             let performer = Arc::<TaskExecutor<SimulatedWork>>::clone(&performer);
             lanes.spawn(consumer.run(performer, stop.clone()));

@@ -112,7 +112,7 @@ impl SimulationScenario {
     }
 
     /// A schedule of [`Self::from_seed`] in which the first job has a small budget, with losses, crashes and an outage of the
-    /// accounts beside it.
+    /// other accounts.
     pub fn budget_from_seed(seed: u64) -> Self {
         let mut script = Self::from_seed(seed);
         script.budget_tokens = Some(SMALL_BUDGET);
@@ -246,7 +246,7 @@ fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, Faul
 // One job with identical documents, an unreadable one and one listed twice; an interactive job; and one that requests a
 // document of the first.
 pub(super) fn job_list(small: bool, single_jobs: u32) -> Vec<(JobManifest, Vec<JobEntry>)> {
-    let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
+    let job = |name: &str, collection: &str, priority, documents: &[(u32, u64, u32)]| {
         let entries: Vec<_> = documents
             .iter()
             .map(|(name, content, parts): &(u32, u64, u32)| JobEntry {
@@ -258,10 +258,10 @@ pub(super) fn job_list(small: bool, single_jobs: u32) -> Vec<(JobManifest, Vec<J
             job: JobId(name.into()),
             collection: collection.into(),
             settings: String::new(),
-            class,
+            priority,
             entries: entries.len() as u64,
             submitted_ms: 0,
-            terms: Default::default(),
+            options: Default::default(),
         };
         (manifest, entries)
     };

@@ -456,7 +456,7 @@ impl Flow for SimulatedWork {
                 at: at.clone(),
                 settings: job.settings.clone(),
                 flow_revision: Self::REVISION,
-                class: job.class,
+                priority: job.priority,
                 opened_by: job.job.clone(),
                 input: entry.input.clone(),
             };

@@ -149,7 +149,7 @@ fn form_8_k_has_the_items_that_it_reports() {
 }
 
 #[test]
-fn items_in_another_order_are_found_where_they_stand() {
+fn items_in_another_order_are_found_where_they_are() {
     let order = [
         (
             "Item 7.",
@@ -201,7 +201,7 @@ fn items_in_another_order_are_found_where_they_stand() {
 }
 
 #[test]
-fn an_index_with_ranges_of_pages_stands_for_headings() {
+fn an_index_with_ranges_of_pages_replaces_headings() {
     let rows = [
         ("Item 1.", "Business", "4-6, 9*"),
         ("Item 1A.", "Risk Factors", "7-8"),

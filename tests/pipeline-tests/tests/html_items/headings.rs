@@ -1,4 +1,4 @@
-//! What is the heading of an Item, and what is none.
+//! What is the heading of an Item, and what is not.
 
 use crate::filing::{BREAK, bold, check, contents, found, report, sections, text, tree};
 

@@ -43,16 +43,16 @@ fn items_of(registrant: &str, headings: &[&str]) -> String {
 
 /// Number and first page of each Item that is there, each of them once.
 fn starts(tree: &SectionTree) -> Vec<(&str, u32)> {
-    let items = tree.items.iter();
-    items
+    tree.items
+        .iter()
         .filter_map(|item| Some((item.number.as_str(), item.pages?.start().get())))
         .collect()
 }
 
 /// Items whose end is in doubt: those that hold the headings of others.
 fn in_doubt(tree: &SectionTree) -> Vec<&str> {
-    let items = tree.items.iter();
-    items
+    tree.items
+        .iter()
         .filter(|item| item.section.is_some() && item.boundary_unverifiable)
         .map(|item| item.number.as_str())
         .collect()

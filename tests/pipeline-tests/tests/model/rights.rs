@@ -41,7 +41,7 @@ const NOT_USED_HERE: [(&str, &str); 2] = [
 ];
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What an identity may do below the prefix of the store: patterns in which `*` stands for any text.
+/// What an identity may do below the prefix of the store: patterns in which `*` matches any text.
 #[derive(Debug, Default)]
 struct Rights {
     puts: Vec<String>,
@@ -247,22 +247,22 @@ impl Fleet {
         Services::start_with(&self.env, ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 8)])
     }
 
-    async fn submit(&self, terms: JobOptions, documents: &[Submission]) -> JobId {
+    async fn submit(&self, options: JobOptions, documents: &[Submission]) -> JobId {
         let collection = Collection::default();
         let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
         let request = SubmitRequest {
             collection: &collection,
             settings: &settings,
-            class: Priority::Bulk,
-            terms,
+            priority: Priority::Bulk,
+            options,
         };
         let ports = self.ports("stemma-submit");
         let submitted = submit(&self.env, &ports, request, documents).await;
         submitted.unwrap().job
     }
 
-    async fn run(&self, terms: JobOptions, documents: &[Submission]) {
-        let job = self.submit(terms, documents).await;
+    async fn run(&self, options: JobOptions, documents: &[Submission]) {
+        let job = self.submit(options, documents).await;
         report(&self.env, &self.store, &job).await.unwrap();
     }
 
@@ -285,7 +285,7 @@ impl Fleet {
         let key = keys.iter().find(|key| key.contains("/trees/")).unwrap();
         match get_json(&*self.store, key).await.unwrap() {
             Some(TreeObject::Published(tree)) => *tree,
-            _ => panic!("{key} is no tree"),
+            _ => panic!("{key} is not a tree"),
         }
     }
 }

@@ -98,8 +98,8 @@ pub async fn run(
     let request = SubmitRequest {
         collection: &collection,
         settings,
-        class: Priority::Bulk,
-        terms: JobOptions::default(),
+        priority: Priority::Bulk,
+        options: JobOptions::default(),
     };
     let job = submit(&env, &ports, request, documents).await.unwrap().job;
     let report = report(&env, store, &job).await.unwrap();

@@ -1,4 +1,4 @@
-//! A model that sees pages of which text recognition is unsure, in the complete flow. Recognition and drawing are scripted.
+//! A model that sees pages that text recognition is unsure of, in the complete flow. Recognition and drawing are scripted.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
 mod faults;
@@ -26,7 +26,7 @@ use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, JobId, Priority};
 
-// The page of which text recognition is unsure: one that has numbers.
+// The page that text recognition is unsure of: one that has numbers.
 const UNSURE: u32 = 3;
 // As many as some tests need.
 const UNSURE_PAGES: [u32; 3] = [3, 6, 7];
@@ -216,8 +216,8 @@ impl Scenario {
         let request = SubmitRequest {
             collection: &Collection::default(),
             settings,
-            class: Priority::Bulk,
-            terms: JobOptions {
+            priority: Priority::Bulk,
+            options: JobOptions {
                 budget: budget.map(|tokens| JobBudget {
                     nanodollars: None,
                     tokens: Some(tokens),

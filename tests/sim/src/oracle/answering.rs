@@ -76,7 +76,7 @@ pub(super) fn choose_tool(question: &PromptRequest) -> Value {
     };
     let empty = "";
     json!({
-        "why": "it may stand there", "tool": tool, "query": query, "document": empty, "pages": empty, "section": empty,
+        "why": "it may be there", "tool": tool, "query": query, "document": empty, "pages": empty, "section": empty,
         "item": empty, "pattern": empty, "last": false,
     })
 }

@@ -76,7 +76,7 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
                 scored.truncate(MAX_SECTIONS);
             }
             let list: Vec<Value> = scored.iter().map(|(score, entry): &(f64, &ListingEntry)| json!({ "id": entry.id, "score": score, "reason": "as it is" })).collect();
-            json!({ "thinking": "It stands where it stands.", question.stage.property(): list })
+            json!({ "thinking": "It is where it is.", question.stage.property(): list })
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::coordinator::{SubmitRequest, submit};
 
-/// Requests that will become jobs, by collection and class.
+/// Requests that will become jobs, by collection and priority.
 #[derive(Default)]
 pub(super) struct Batches(Mutex<BTreeMap<(Collection, Priority), Batch>>);
 
@@ -25,8 +25,8 @@ struct Batch {
 }
 
 // How long requests are collected. A person waits for interactive ones.
-fn collecting_time(class: Priority) -> Duration {
-    match class {
+fn collecting_time(priority: Priority) -> Duration {
+    match priority {
         Priority::Bulk => Duration::from_secs(3),
         Priority::Interactive => Duration::from_millis(300),
     }
@@ -39,19 +39,20 @@ impl Batches {
         &self,
         (env, ports): (&Env, &Ports),
         settings: &RunSettings,
-        (collection, class): (&Collection, Priority),
+        (collection, priority): (&Collection, Priority),
         documents: Vec<Submission>,
     ) -> PortResult<()> {
-        let key = (collection.clone(), class);
+        let key = (collection.clone(), priority);
         if let Some(submitted) = self.join(&key, documents) {
-            let lost = |_| PortError::transient("jobs.submit", "the submission was interrupted");
-            return submitted.await.map_err(lost)?;
+            return submitted.await.map_err(|_| {
+                PortError::transient("jobs.submit", "the submission was interrupted")
+            })?;
         }
         let open = OpenBatch {
             batches: self,
             key: Some(key),
         };
-        env.sleep(collecting_time(class)).await;
+        env.sleep(collecting_time(priority)).await;
         let batch = open.take();
         let documents: Vec<Submission> = batch.documents.into_values().collect();
         let label = match documents.as_slice() {
@@ -61,8 +62,8 @@ impl Batches {
         let order = SubmitRequest {
             collection,
             settings,
-            class,
-            terms: JobOptions {
+            priority,
+            options: JobOptions {
                 label,
                 ..JobOptions::default()
             },

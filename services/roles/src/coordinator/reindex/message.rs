@@ -19,7 +19,7 @@ pub struct ReindexRequest {
     pub key: String,
     /// `None` if the message names none.
     pub collection: Option<String>,
-    pub class: Priority,
+    pub priority: Priority,
     /// Process a version again that failed.
     pub retry_failed: bool,
     /// The sender says that the object was removed.
@@ -62,8 +62,8 @@ struct OwnMessage {
     collection: Option<String>,
     #[serde(default)]
     action: ReindexAction,
-    #[serde(default)]
-    class: Priority,
+    #[serde(default, rename = "class")]
+    priority: Priority,
     #[serde(default)]
     retry_failed: bool,
 }
@@ -147,7 +147,7 @@ fn request(bucket: String, key: String, removed: bool) -> ReindexRequest {
         bucket,
         key,
         collection: None,
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         retry_failed: false,
         removed,
         is_notification: true,
@@ -164,7 +164,7 @@ fn own_request(own: OwnMessage) -> Result<ReindexRequest, MessageError> {
             bucket: bucket.into(),
             key: key.into(),
             collection: own.collection,
-            class: own.class,
+            priority: own.priority,
             retry_failed: own.retry_failed,
             removed: own.action == ReindexAction::Remove,
             is_notification: false,
@@ -223,7 +223,7 @@ mod tests {
             "taken as it is"
         );
         assert_eq!(
-            (request.class, request.collection.as_deref()),
+            (request.priority, request.collection.as_deref()),
             (Priority::Interactive, Some("x"))
         );
         assert_eq!(

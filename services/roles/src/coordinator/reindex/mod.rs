@@ -110,7 +110,7 @@ impl Reindex {
             };
             let documents = self.look_up(source, &request).await?;
             Ok::<_, ReindexError>(Some((
-                (source.collection.clone(), request.class),
+                (source.collection.clone(), request.priority),
                 documents,
             )))
         });
@@ -119,15 +119,17 @@ impl Reindex {
         for (batch, documents) in found.into_iter().flatten() {
             batches.entry(batch).or_default().extend(documents);
         }
-        let submissions = batches.into_iter().map(|((collection, class), documents)| {
-            let target = (&self.env, &self.ports);
-            async move {
-                let batch = (&collection, class);
-                self.batches
-                    .submit(target, &self.settings, batch, documents)
-                    .await
-            }
-        });
+        let submissions = batches
+            .into_iter()
+            .map(|((collection, priority), documents)| {
+                let target = (&self.env, &self.ports);
+                async move {
+                    let batch = (&collection, priority);
+                    self.batches
+                        .submit(target, &self.settings, batch, documents)
+                        .await
+                }
+            });
         try_join_all(submissions).await?;
         Ok(())
     }
@@ -164,7 +166,7 @@ impl Reindex {
                 superseded.map(|object| Submission::from_followed(&follow(&object.key), None)),
             );
         }
-        // The labels of a filing are no document, also where they were removed.
+        // The labels of a filing are not a document, even where they were removed.
         if !is_listed && is_document(&request.key) {
             let found = objects.head(bucket, &request.key).await?;
             documents.push(Submission::from_followed(
@@ -184,21 +186,20 @@ impl Reindex {
         &self,
         request: &ReindexRequest,
     ) -> Result<Option<&ReindexSource>, ReindexError> {
-        let is_of_collection = |source: &&ReindexSource| {
-            let name = request.collection.as_ref();
-            name.is_none_or(|name| *name == source.collection.to_string())
-        };
         let source = self
             .sources
             .iter()
-            .filter(is_of_collection)
+            .filter(|source| {
+                let name = request.collection.as_ref();
+                name.is_none_or(|name| *name == source.collection.to_string())
+            })
             .filter(|source: &&ReindexSource| {
                 source.bucket == request.bucket && request.key.starts_with(&source.prefix)
             })
             .max_by_key(|source| source.prefix.len());
         let refusal = match source {
             Some(source) if may_change_document(&request.key) => return Ok(Some(source)),
-            Some(_) => "is no .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
+            Some(_) => "is not a .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
             None => "is in no configured source of this collection",
         };
         let name = format!("s3://{}/{}", request.bucket, request.key);

@@ -267,7 +267,7 @@ async fn unlisted_sources_become_dead_letters_with_their_reason() {
             r#"{"source":"s3://secrets/a.pdf"}"#,
             "is in no configured source",
         ),
-        (r#"{"source":"s3://filings/in/x.exe"}"#, "is no .pdf"),
+        (r#"{"source":"s3://filings/in/x.exe"}"#, "is not a .pdf"),
         (
             r#"{"source":"s3://filings/in/a.pdf","collection":"x"}"#,
             "of this collection",
@@ -334,7 +334,7 @@ async fn documents_of_a_filing_replace_its_full_submission_once_all_are_there() 
     assert_eq!(uris(&seen), [(uri(whole), false)]);
     fixture.fail_run(&header(&seen[0].1), "test.ended").await;
 
-    // One part is not all: the full submission stays the document, and pages of the viewer are none.
+    // One part is not all: the full submission stays the document, and pages of the viewer are not documents.
     for name in ["a.htm", "R1.htm"] {
         fixture.bucket.put(&format!("{folder}{name}"), "1");
         fixture.notify_created(&format!("{folder}{name}")).await;
@@ -373,7 +373,7 @@ async fn labels_of_a_filing_start_a_run_of_its_document() {
         assert_eq!(run.input["labels"]["name"].as_str(), labels);
         let mut uris = uris(&claims);
         uris.dedup();
-        assert_eq!(uris.len(), 1, "the labels are no document");
+        assert_eq!(uris.len(), 1, "the labels are not a document");
         fixture.fail_run(&run, "test.ended").await;
     }
 }
@@ -418,7 +418,7 @@ async fn older_facts_of_a_filing_are_never_claimed_after_newer_ones() {
     assert!(matches!(claims[1].1, ClaimOutcome::Ended(_)), "{claims:?}");
 }
 
-/// A full submission came back beside its parts, and was withdrawn where a part was removed.
+/// A full submission came back next to its parts, and was withdrawn where a part was removed.
 #[tokio::test(start_paused = true)]
 async fn folder_at_the_time_of_the_claim_decides_what_is_a_document() {
     let fixture = ReindexFixture::new();

@@ -256,7 +256,7 @@ pub fn exit(answer: &Answer) -> Exit {
     let limited = answer
         .degradation
         .as_ref()
-        .is_some_and(|degraded| degraded.code == "answer.limit");
+        .is_some_and(|degraded| degraded.code == "answer.limit_reached");
     match answer.outcome {
         AnswerOutcome::Answered => Exit::Done,
         // Under a limit, the answer may exist in what was not searched.

@@ -244,7 +244,9 @@ impl AnswerEvaluator<'_> {
         );
         *expense = expense_of(&row);
         // An answer cut short by the budget says nothing about quality, so it is not stored and asked again.
-        if limits != AnswerLimits::default() && row.degraded.as_deref() == Some("answer.limit") {
+        if limits != AnswerLimits::default()
+            && row.degraded.as_deref() == Some("answer.limit_reached")
+        {
             return Ok(None);
         }
         if row.outcome == AnswerOutcome::SearchOnly {
@@ -379,8 +381,11 @@ fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
 }
 
 fn file_error(path: &Path, message: &str) -> CommandError {
-    CommandError::new("eval.out", format!("{}: {message}", path.display()))
-        .with_next("choose another --out")
+    CommandError::new(
+        "eval.write_failed",
+        format!("{}: {message}", path.display()),
+    )
+    .with_next("choose another --out")
 }
 
 impl Evaluation for AnswersEval {
@@ -407,7 +412,7 @@ impl Evaluation for AnswersEval {
                 "rightly_refused",
                 all.and_then(|means| means.rightly_refused),
             ),
-            // A figure of which less is better cannot have a floor, so it is given the other way round.
+            // A figure that is better when smaller cannot have a floor, so it is given the other way round.
             (
                 "not_falsely_refused",
                 all.and_then(|means| means.falsely_refused)

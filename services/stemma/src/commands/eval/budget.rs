@@ -32,7 +32,7 @@ struct EvalBudgetState {
 }
 
 impl EvalBudget {
-    /// A budget of which `used` is spent. Dollars are converted to tokens at `max_token_price`, rounded up.
+    /// A budget with `used` spent. Dollars are converted to tokens at `max_token_price`, rounded up.
     pub fn new(
         max_tokens: Option<u64>,
         max_nanodollars: Option<u64>,

@@ -152,7 +152,7 @@ impl GoldArgs {
         for file in files(&self.paths)? {
             let text = text_of(&file)?;
             let entries = parse_gold(&text).map_err(|error| {
-                input_error(&file, "eval.truth", &error.to_string())
+                input_error(&file, "eval.truth_invalid", &error.to_string())
                     .with_next("see the formats in docs/guide/evaluate.md")
             })?;
             gold.extend(entries);
@@ -181,7 +181,7 @@ impl GoldArgs {
             else {
                 let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
                 let message = format!("unknown figure `{figure}` for this evaluation");
-                return Err(CommandError::new("eval.figure", message)
+                return Err(CommandError::new("eval.figure_unknown", message)
                     .with_next(format!("use one of {}", names.join(", "))));
             };
             if mean.is_none_or(|mean| mean < *floor) {

@@ -154,8 +154,9 @@ pub fn grouped(number: &str) -> String {
 
 // `AXIS=MEMBER`, separated by spaces.
 fn dimensions(fact: &FactInfo) -> String {
-    let pairs = fact.dimensions.iter();
-    let pairs: Vec<String> = pairs
+    let pairs: Vec<String> = fact
+        .dimensions
+        .iter()
         .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
         .collect();
     pairs.join(" ")

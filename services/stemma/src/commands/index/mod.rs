@@ -127,7 +127,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
                 serving
                     .join()
                     .await
-                    .map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
+                    .map_err(|error| CommandError::new("listen.failed", error.to_string()))?;
             }
             followed
         }
@@ -167,12 +167,12 @@ impl IndexBuilder<'_> {
         listen: SocketAddr,
         stop: &CancellationToken,
     ) -> Result<HealthServer, CommandError> {
-        let presence = HeartbeatReporter::new(
+        let heartbeat = HeartbeatReporter::new(
             &self.env,
             process_name::process_name("index", &self.env),
             "index",
         );
-        let health = Health::for_blobs(&self.env, &presence, &self.blobs, &self.monitor);
+        let health = Health::for_blobs(&self.env, &heartbeat, &self.blobs, &self.monitor);
         let serving = health::serve(
             listen,
             health,
@@ -263,14 +263,14 @@ impl IndexBuilder<'_> {
         catalog: &Catalog,
     ) -> Result<BuildOutcome, CommandError> {
         let what = shard_name(shard.id().number(), self.index.shards().len());
-        let note_remaining = |remaining: usize| {
+        let blobs = self.blobs.as_ref();
+        Ok(build(&self.env, blobs, shard, catalog, &|remaining| {
             let remaining = thousands(remaining);
             self.context
                 .output
                 .note(&format!("index{what}: {remaining} left"));
-        };
-        let blobs = self.blobs.as_ref();
-        Ok(build(&self.env, blobs, shard, catalog, &note_remaining).await?)
+        })
+        .await?)
     }
 
     fn show(&self, report: &SyncReport, snapshots: &[(ShardId, SnapshotUpload)], began: Instant) {

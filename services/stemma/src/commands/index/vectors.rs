@@ -83,7 +83,7 @@ async fn embed(
         .await?
     else {
         return Err(CommandError::new(
-            "embeddings.elsewhere",
+            "embeddings.in_progress",
             "another process on this machine is creating the vectors",
         )
         .with_next("wait until it ends; searches already use finished vectors"));

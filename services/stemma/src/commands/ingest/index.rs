@@ -65,10 +65,6 @@ impl<'a> IngestIndex<'a> {
     /// Indexes all published documents, `created` of which are new. Errors are only noted, because the next search tries
     /// again.
     pub async fn update(&self, created: u64) {
-        let on_progress = |left: usize| {
-            let indexed = created.saturating_sub(left as u64);
-            self.indexed.store(indexed, Ordering::Relaxed);
-        };
         let synced = async {
             let catalog = Catalog::load_from(
                 self.cache.catalog_folder(),
@@ -77,7 +73,14 @@ impl<'a> IngestIndex<'a> {
                 self.env.now_ms(),
             )
             .await?;
-            let report = self.cache.index().sync(&catalog, &on_progress).await?;
+            let report = self
+                .cache
+                .index()
+                .sync(&catalog, &|left| {
+                    let indexed = created.saturating_sub(left as u64);
+                    self.indexed.store(indexed, Ordering::Relaxed);
+                })
+                .await?;
             Ok::<SyncReport, CommandError>(report)
         };
         if let Err(error) = synced.await {

@@ -85,7 +85,7 @@ CIK and accession number also come from a path …/CIK/ACCESSION/…, never from
 
 A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
 are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
-counted. A full submission (.txt, .nc) is one document, and is not read again beside its parts.
+counted. A full submission (.txt, .nc) is one document, and is not read again next to its parts.
 --forms, --since and --cik choose filings before anything is read; files of which nothing is known
 are then left out.
 
@@ -143,12 +143,12 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: if batch.submissions.len() == 1 && !asks_in_batches {
+        priority: if batch.submissions.len() == 1 && !asks_in_batches {
             Priority::Interactive
         } else {
             Priority::Bulk
         },
-        terms: JobOptions {
+        options: JobOptions {
             // Checked here, because files that cannot be read count as failed and are not part of the job.
             max_failed: None,
             ..args.options.job_options(label(&args.paths))

@@ -348,10 +348,9 @@ impl IngestSummary<'_> {
         let groups = failure_groups::group(failures);
         for group in groups.iter().take(MAX_FAILURES_SHOWN) {
             let words = ["failed"].into_iter().chain(std::iter::repeat("    "));
-            let group = group.lines();
             lines.extend(
                 words
-                    .zip(group)
+                    .zip(group.lines())
                     .map(|(word, line)| format!("  {word}  {line}")),
             );
         }
@@ -424,12 +423,17 @@ impl IngestSummary<'_> {
             entries,
             ..
         } = &self.tally;
-        let refused = self.batch.discovery.skipped.iter();
-        let refused: Vec<_> = refused
+        let refused: Vec<_> = self
+            .batch
+            .discovery
+            .skipped
+            .iter()
             .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
             .collect();
-        let duplicates = self.batch.duplicates.iter();
-        let duplicates: Vec<_> = duplicates
+        let duplicates: Vec<_> = self
+            .batch
+            .duplicates
+            .iter()
             .map(|(path, of)| serde_json::json!({ "path": path, "of": of }))
             .collect();
         let documents: Vec<_> = entries

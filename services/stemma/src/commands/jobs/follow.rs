@@ -21,7 +21,7 @@ const LINE_INTERVAL_SECONDS: f64 = 15.0;
 // The job goes on without its watcher, who therefore waits as long as an outage may last that harms no document: a quarter
 // of an hour.
 const MAX_FAILED_POLLS: u32 = 1_800;
-// Failed polls of half a minute, of which one is logged.
+// Failed polls in half a minute; one of them is logged.
 const POLLS_PER_WARNING: u32 = 60;
 
 /// Shows the progress of a job: a bar, lines or JSON objects.

@@ -41,7 +41,7 @@ enum JobAction {
         /// A job, by id or name.
         job: String,
         /// The new priority.
-        class: JobPriority,
+        priority: JobPriority,
     },
 }
 
@@ -75,9 +75,9 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
             },
             "is resumed".into(),
         ),
-        JobAction::Priority { class, .. } => (
+        JobAction::Priority { priority, .. } => (
             ControlRequest::Priority {
-                class: match class {
+                priority: match priority {
                     JobPriority::Interactive => Priority::Interactive,
                     JobPriority::Bulk => Priority::Bulk,
                 },

@@ -49,12 +49,11 @@ async fn operations(
     }
     let store = context.open_store().await?;
     let blobs = store.blobs.clone();
-    let writer = move || {
+    Ok(Operations::stored(env, blobs, collection, move || {
         store.writer().map(|owner| StoreWriter {
             pid: owner.pid,
             command: owner.command,
             since_ms: owner.since_ms,
         })
-    };
-    Ok(Operations::stored(env, blobs, collection, writer))
+    }))
 }

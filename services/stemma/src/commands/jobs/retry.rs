@@ -90,8 +90,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: Priority::Bulk,
-        terms: args
+        priority: Priority::Bulk,
+        options: args
             .options
             .job_options(format!("retry of {} documents", documents.len())),
     };

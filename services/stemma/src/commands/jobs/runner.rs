@@ -92,7 +92,7 @@ impl JobRunner {
             ));
         } else {
             let job = &manifest.job;
-            let name = &manifest.terms.name;
+            let name = &manifest.options.name;
             let total = manifest.entries;
             output.json(&serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": total }));
         }

@@ -7,7 +7,7 @@ use futures::future::join;
 use serde::Serialize;
 use stemma_engine::dead_letter;
 use stemma_engine::diagnosis::{DiagnosisContext, Server, ServerTrouble};
-use stemma_engine::heartbeat::{Heartbeat, JobProgress, ModelBatch};
+use stemma_engine::heartbeat::{Heartbeat, ModelBatch};
 use stemma_engine::jobs::{EntryCounts, NewestJobs};
 use stemma_operations::text::{ago, duration, rate};
 use stemma_operations::{
@@ -162,8 +162,9 @@ fn jobs_without_store(
     };
     facts.troubles.push(trouble);
     let owned = facts.jobs.iter().rev().filter(|job| job.entries > 0);
-    let is_asked_for = |job: &&JobProgress| args.job.as_ref().is_none_or(|name| job.job.0 == *name);
-    let jobs = owned.filter(is_asked_for).take(args.limit);
+    let jobs = owned
+        .filter(|job| args.job.as_ref().is_none_or(|name| job.job.0 == *name))
+        .take(args.limit);
     Ok(jobs.map(JobStatus::from_progress).collect())
 }
 
@@ -316,13 +317,13 @@ fn show_lanes(view: &StatusView, output: &Output) {
     let mut table = Table::new([Left, Right, Right, Right, Right, Right]);
     table.row(["lane", "waiting", "delayed", "workers", "busy", "oldest"]);
     for lane in &view.lanes {
-        let class = if lane.class == Priority::Interactive {
+        let priority = if lane.priority == Priority::Interactive {
             " (interactive)"
         } else {
             ""
         };
         table.row([
-            format!("{}{class}", lane.lane),
+            format!("{}{priority}", lane.lane),
             lane.ready.to_string(),
             lane.delayed.to_string(),
             lane.workers.to_string(),

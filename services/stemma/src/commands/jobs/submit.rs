@@ -41,7 +41,7 @@ const PROGRESS_EVERY: u64 = 10_000;
 #[command(after_help = "\
 Local files are copied to the store first, so that workers on other machines can read them;
 objects stay where they are. With --job NAME the command can be repeated: it creates only one
-job. A name that stands for other documents or a cancelled job is an error. Without a cluster,
+job. A name that belongs to other documents or a cancelled job is an error. Without a cluster,
 this process does the work.
 
 Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted
@@ -92,12 +92,12 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: if args.interactive {
+        priority: if args.interactive {
             Priority::Interactive
         } else {
             Priority::Bulk
         },
-        terms: JobOptions {
+        options: JobOptions {
             name: args.job.clone(),
             ..args.options.job_options(label(&args.sources))
         },

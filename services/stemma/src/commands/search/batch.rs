@@ -119,7 +119,10 @@ pub(super) async fn run(
 
 fn parse_line(line: &str) -> Result<BatchQuestion, CommandError> {
     serde_json::from_str(line).map_err(|error| {
-        CommandError::new("search.batch", format!("not a valid question: {error}"))
+        CommandError::new(
+            "search.batch_invalid",
+            format!("not a valid question: {error}"),
+        )
     })
 }
 
@@ -169,7 +172,7 @@ fn read(file: &Path) -> Result<String, CommandError> {
     };
     text.map_err(|error| {
         let message = format!("{}: {error}", file.display());
-        CommandError::new("search.batch", message)
+        CommandError::new("search.batch_invalid", message)
             .with_next("stemma search --batch questions.jsonl")
     })
 }

@@ -144,12 +144,12 @@ fn check_strategy(args: &SearchArgs) -> Result<(), CommandError> {
     let has_budget = args.budget_calls.is_some() || args.budget_tokens.is_some();
     match args.strategy {
         RetrievalStrategy::TreeSearch(_) if args.skip > 0 => Err(CommandError::new(
-            "search.skip",
+            "search.skip_unsupported",
             "--skip does not work with a model strategy",
         )
         .with_next("use -n 20 instead, or a strategy without a model")),
         RetrievalStrategy::Ranked if has_budget => Err(CommandError::new(
-            "search.budget",
+            "search.budget_unsupported",
             "a budget needs a strategy that uses a model",
         )
         .with_next("stemma search … --strategy auto-with-model")),
@@ -213,8 +213,9 @@ fn show_facets(facets: &SearchFacets, output: &Output) {
     let total = counted(facets.total.at_least(), "document");
     output.line(&output.dim(&format!("{prefix}{total} with a match:")));
     for facet in &facets.facets {
-        let values = facet.values.iter();
-        let mut values: Vec<String> = values
+        let mut values: Vec<String> = facet
+            .values
+            .iter()
             .map(|value| format!("{} {}", clean(&value.value), value.documents))
             .collect();
         let more = facet.distinct - facet.values.len();

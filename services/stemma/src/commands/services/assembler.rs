@@ -24,6 +24,6 @@ pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, Command
     let running = ServiceHost::start("assembler", args.service.listen, context).await?;
     let tools = embedded::cluster_deps(&running.config)?;
     let (env, ports, stop) = running.parts();
-    stemma_roles::assembler::run(env, ports, Arc::new(tools), running.presence(), stop).await;
+    stemma_roles::assembler::run(env, ports, Arc::new(tools), running.heartbeat(), stop).await;
     Ok(running.end().await)
 }

@@ -34,13 +34,13 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let s3 = S3::connect(&running.config.servers.s3.settings()).await?;
     let ports = ports.with_objects(&env, Arc::new(BucketReader::new(s3)));
     let reindex = reindex(&running, env.clone(), ports.clone())?;
-    let reindex = run_reindex(reindex, running.presence(), stop.clone());
+    let reindex = run_reindex(reindex, running.heartbeat(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let observer = stemma_roles::coordinator::no_observer();
-    let presence = running.presence();
-    let lanes = observe_lanes(env.clone(), ports.clone(), presence.clone(), stop.clone());
+    let heartbeat = running.heartbeat();
+    let lanes = observe_lanes(env.clone(), ports.clone(), heartbeat.clone(), stop.clone());
     tokio::join!(
-        stemma_roles::coordinator::run(env, ports, open_documents, observer, presence, stop),
+        stemma_roles::coordinator::run(env, ports, open_documents, observer, heartbeat, stop),
         lanes,
         reindex
     );

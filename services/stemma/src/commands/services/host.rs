@@ -34,7 +34,7 @@ pub struct ServiceHost {
     env: Env,
     cluster: Cluster,
     stop: CancellationToken,
-    presence: Arc<HeartbeatReporter>,
+    heartbeat: Arc<HeartbeatReporter>,
     // Stops the heartbeats after all tasks were drained.
     drained: CancellationToken,
     heartbeats: JoinHandle<()>,
@@ -59,10 +59,10 @@ impl ServiceHost {
                 ),
             );
         }
-        let presence = HeartbeatReporter::new(&env, name.clone(), service);
+        let heartbeat = HeartbeatReporter::new(&env, name.clone(), service);
         let drained = CancellationToken::new();
         let connected = Arc::new(OnceLock::new());
-        let health = Health::for_ports(&env, &presence, &connected);
+        let health = Health::for_ports(&env, &heartbeat, &connected);
         let serving = health::serve(
             listen,
             health,
@@ -89,7 +89,7 @@ impl ServiceHost {
         let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
             Arc::clone(cluster.ports.ledger.raw()),
-            Arc::clone(&presence),
+            Arc::clone(&heartbeat),
             heartbeat_extras(&env, &cluster.ports, &model_clients),
             drained.clone(),
         ));
@@ -99,7 +99,7 @@ impl ServiceHost {
             env,
             cluster,
             stop,
-            presence,
+            heartbeat,
             drained,
             heartbeats,
             serving,
@@ -116,8 +116,8 @@ impl ServiceHost {
     }
 
     /// The reporter of heartbeats; it also names the process in leases and connections.
-    pub fn presence(&self) -> Arc<HeartbeatReporter> {
-        Arc::clone(&self.presence)
+    pub fn heartbeat(&self) -> Arc<HeartbeatReporter> {
+        Arc::clone(&self.heartbeat)
     }
 
     /// Stops heartbeats and the health endpoint, after the service was drained.
@@ -130,7 +130,7 @@ impl ServiceHost {
         if let Err(error) = self.serving.join().await {
             tracing::error!(%error, "the health endpoint stopped early");
         }
-        tracing::info!(process = self.presence.process(), "drained");
+        tracing::info!(process = self.heartbeat.process(), "drained");
         Exit::Done
     }
 }

@@ -45,7 +45,7 @@ Examples:
 pub struct QueryArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// Further collections to serve, besides --collection.
+    /// Further collections to serve, in addition to --collection.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     also: Vec<Collection>,
     /// Allow access without a key.
@@ -105,11 +105,11 @@ impl QueryServer {
         } = self;
         let config = context.config()?;
         let name = process_name::process_name(self.service, &env);
-        let presence = HeartbeatReporter::new(&env, name, self.service);
+        let heartbeat = HeartbeatReporter::new(&env, name, self.service);
         let monitor = PortMonitor::default();
         let blobs = monitor.watch_blobs(&env, blobs);
-        let health = Health::for_blobs(&env, &presence, &blobs, &monitor);
-        let models = ReadModels::connect(context, &env, &self.limiter, presence.process())?;
+        let health = Health::for_blobs(&env, &heartbeat, &blobs, &monitor);
+        let models = ReadModels::connect(context, &env, &self.limiter, heartbeat.process())?;
         let semantic_routers = self
             .collections
             .iter()
@@ -119,7 +119,7 @@ impl QueryServer {
             })
             .collect();
         let answers = AnswerService::new(env.clone(), Arc::clone(&blobs), config.answer);
-        let vision = model_clients::vision(context, &env, &self.limiter, presence.process())?;
+        let vision = model_clients::vision(context, &env, &self.limiter, heartbeat.process())?;
         let answers = answers.with_vision(vision.clone());
         let deps = ServerDeps {
             semantic_routers,
@@ -147,11 +147,11 @@ impl QueryServer {
         on_start(serving.address);
         tracing::info!(store = %context.store, listen = %serving.address, "started");
         self.stop.cancelled().await;
-        presence.start_draining();
+        heartbeat.start_draining();
         serving
             .join()
             .await
-            .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+            .map_err(|error| CommandError::new("listen.failed", format!("{listen}: {error}")))?;
         tracing::info!("drained");
         Ok(Exit::Done)
     }

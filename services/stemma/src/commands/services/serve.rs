@@ -101,7 +101,7 @@ impl UploadPort for UploadIntake {
         if !is_document(&path) {
             let message = format!("unsupported file type `{path}`");
             return Err(ApiError::new(
-                "input.kind",
+                "input.unsupported",
                 message,
                 "send a .pdf, .htm, .md or .txt file",
             ));
@@ -123,8 +123,8 @@ impl UploadPort for UploadIntake {
         let order = SubmitRequest {
             collection,
             settings: &self.settings,
-            class: Priority::Interactive,
-            terms: JobOptions {
+            priority: Priority::Interactive,
+            options: JobOptions {
                 label: format!("upload of {}", submission.name),
                 ..JobOptions::default()
             },
@@ -146,8 +146,8 @@ impl UploadPort for UploadIntake {
         let order = SubmitRequest {
             collection,
             settings: &self.settings,
-            class: Priority::Bulk,
-            terms: JobOptions {
+            priority: Priority::Bulk,
+            options: JobOptions {
                 label: format!("retry of {}", counted(documents.len() as u64, "document")),
                 ..JobOptions::default()
             },

@@ -60,7 +60,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     let settings = WorkerSettings {
         lanes,
         grace: Duration::from_secs(running.config.local.grace_seconds),
-        presence: running.presence(),
+        heartbeat: running.heartbeat(),
         batches: running.config.model.provider.batch.settings(),
     };
     stemma_roles::worker::run(env, ports, tools, settings, stop).await;

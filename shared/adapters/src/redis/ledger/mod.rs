@@ -439,7 +439,7 @@ impl Ledger for RedisLedger {
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(unreadable_error("ledger.notices"))?;
-        notices.sort_by(|one, other| one.name.cmp(&other.name));
+        notices.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(notices)
     }
 }

@@ -135,7 +135,7 @@ impl Limiter for RedisLimiter {
         cost: RequestCost,
         now_ms: Millis,
     ) -> PortResult<Permit> {
-        let ahead = Burst::for_class(quota, cost.class);
+        let ahead = Burst::for_priority(quota, cost.priority);
         let mut script = self.scripts.acquire.key(self.bucket_key(bucket));
         script
             .arg(self.time_arg(now_ms))
@@ -186,7 +186,7 @@ impl Limiter for RedisLimiter {
         reported: ReportedLimits,
         now_ms: Millis,
     ) -> PortResult<()> {
-        let ahead = Burst::for_class(quota, Priority::Bulk);
+        let ahead = Burst::for_priority(quota, Priority::Bulk);
         let mut script = self.scripts.report_limits.key(self.bucket_key(bucket));
         script
             .arg(self.time_arg(now_ms))

@@ -4,8 +4,10 @@ use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext};
 
 /// Trouble with a server stops every job, whatever else is wrong.
 pub(super) fn server_trouble(facts: &DiagnosisContext) -> Option<Diagnosis> {
-    let troubles = facts.troubles.iter();
-    let trouble = troubles.min_by_key(|trouble| (trouble.kind, trouble.server))?;
+    let trouble = facts
+        .troubles
+        .iter()
+        .min_by_key(|trouble| (trouble.kind, trouble.server))?;
     let server = trouble.server;
     let kind = trouble.kind;
     let draft = Diagnosis::new(

@@ -171,10 +171,10 @@ fn lane_status<'a>(
     heartbeat
         .lanes
         .iter()
-        .find(|lane| lane.lane == task.lane && lane.class == run.class && lane.slots > 0)
+        .find(|lane| lane.lane == task.lane && lane.priority == run.priority && lane.slots > 0)
 }
 
-/// The processes that take tasks of this lane and class.
+/// The processes that take tasks of this lane and priority.
 fn serving_processes<'a>(
     facts: &'a DiagnosisContext,
     run: &RunFacts,
@@ -202,7 +202,7 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
         });
     let depth = facts
         .depths
-        .get(&(task.lane, run.class))
+        .get(&(task.lane, run.priority))
         .copied()
         .unwrap_or_default();
     if sums.0 >= sums.1 {

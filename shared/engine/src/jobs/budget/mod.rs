@@ -395,7 +395,7 @@ impl BudgetRegistry {
         Err(account_lost())
     }
 
-    /// Waits a short time until the accounts of a job are open again. The log is read beside the task, so that a long
+    /// Waits a short time until the accounts of a job are open again. The log is read in a task of its own, so that a long
     /// one does not use up the task's time, and goes on being read when the task has gone.
     async fn reopen_accounts(
         &self,
@@ -464,7 +464,7 @@ fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
         .into_iter()
         .filter(|(_, control)| control.is_running() || !running)
         .map(|(job, control)| BudgetOwner {
-            budget: control.budget.or(job.terms.budget),
+            budget: control.budget.or(job.options.budget),
             budget_version: control.budget_version,
             job,
         })

@@ -43,10 +43,10 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
         job: JobId("job".into()),
         collection: "c".into(),
         settings: "s".into(),
-        class: Priority::Bulk,
+        priority: Priority::Bulk,
         entries: 0,
         submitted_ms: 0,
-        terms: JobOptions {
+        options: JobOptions {
             budget,
             ..JobOptions::default()
         },
@@ -116,9 +116,9 @@ async fn exhausted_budget_pauses_job_until_raised() {
         }
     }
     let job = JobId("job".into());
-    let stands = load_control(&ports.blobs, &job).await.unwrap();
+    let control = load_control(&ports.blobs, &job).await.unwrap();
     assert_eq!(
-        stands.paused.map(|paused| paused.reason),
+        control.paused.map(|paused| paused.reason),
         Some(PauseReason::Budget)
     );
     assert_eq!(
@@ -268,7 +268,7 @@ impl SpendLog for SlowSpend {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_account_is_rebuilt_beside_the_tasks_that_wait_for_it() {
+async fn lost_account_is_rebuilt_while_tasks_wait_for_it() {
     let (env, ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
     let log = Arc::new(SlowSpend(env.clone(), Mutex::new(0)));

@@ -8,7 +8,7 @@ fn gaps(line: &Line) -> Vec<f32> {
 }
 
 #[test]
-fn a_row_is_a_line_whose_cells_stand_apart() {
+fn a_row_is_a_line_with_gaps_between_cells() {
     let source = source(
         "<table width='100%'><tr><td>Net sales<td align=right>$<td align=right>1,234<td align=right>(56<td>)<td>12<td>%</tr>\
          <tr><td>Cost</td><td></td><td>&nbsp;</td><td align=right>7</td></tr></table>after",
@@ -18,7 +18,7 @@ fn a_row_is_a_line_whose_cells_stand_apart() {
     assert_eq!(texts, ["Net sales $ 1,234 (56) 12%", "Cost 7", "after"]);
     let wide = gaps(all[0]);
     assert_eq!(wide.iter().filter(|gap| **gap > 9.0).count(), 4, "{wide:?}");
-    // The figure of the second row stands in the column of `(56)`.
+    // The figure of the second row is in the column of `(56)`.
     let figure = |line: &Line, at: usize| line.words[at].x1.points();
     assert!((figure(all[0], 4) - figure(all[1], 1)).abs() < 15.0);
     assert!(all[0].rect.y1 <= all[1].rect.y0);
@@ -37,7 +37,7 @@ fn spans_of_columns_and_rows_keep_the_columns() {
 }
 
 #[test]
-fn lines_of_cells_stand_side_by_side() {
+fn lines_of_cells_are_side_by_side() {
     assert_eq!(
         text(
             "<table><tr valign=top><td valign=top>Item 7.</td><td valign=top>Management's Discussion<br>and Analysis</td></tr>\

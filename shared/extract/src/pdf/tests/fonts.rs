@@ -83,7 +83,7 @@ fn characters_that_cannot_be_read_are_shown_and_counted() {
     assert_eq!(pages(&source)[0].text(), "In 2\u{fffd}\u{fffd}3 it was 1.6");
     assert_eq!(defects(&source), [("pdf.text_unreadable", 1)]);
     assert!(source.defects[0].detail.starts_with("1 words"));
-    // An ornament in front of a line is no defect.
+    // An ornament in front of a line is not a defect.
     let source = with_unknown_zero(&styled_text_at(72.0, 700.0, "F3", 10.0, "0 In the year"));
     assert_eq!(pages(&source)[0].text(), "\u{fffd} In the year");
     assert!(source.defects.is_empty());

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};
 use crate::batch::store::{BatchItem, BatchStore, item_id};
 use crate::batch::{BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch};
-use crate::calls::{CallSum, job_spend};
+use crate::calls::job_spend;
 use crate::client::{ModelClient, ModelClientSettings};
 use crate::prices::Prices;
 use crate::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
@@ -52,9 +52,10 @@ struct PlanFaults {
 }
 
 fn take_one(left: &AtomicU32) -> bool {
-    let one_less = |left: u32| left.checked_sub(1);
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-        .is_ok()
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        left.checked_sub(1)
+    })
+    .is_ok()
 }
 
 struct Steps {
@@ -284,12 +285,13 @@ impl Fixture {
     /// What the job has spent by the names of the call log alone.
     pub(super) async fn named_spending(&self) -> SpendAmount {
         let period = (0, self.env.now_ms());
-        let unread = |_: &CallSum| panic!("a record was read");
         let measure = SpendMeasure::TokensAndCost;
         let job = JobId("j".into());
-        job_spend(self.blobs.as_ref(), "c/x", &job, period, measure, unread)
-            .await
-            .unwrap()
+        job_spend(self.blobs.as_ref(), "c/x", &job, period, measure, |_| {
+            panic!("a record was read")
+        })
+        .await
+        .unwrap()
     }
 
     pub(super) fn keys(&self, prefix: &str) -> Vec<String> {
@@ -457,8 +459,11 @@ impl FakeProvider {
     /// Batches whose requests it still has.
     pub(super) fn with_requests(&self) -> usize {
         let state = self.state.lock();
-        let batches = state.batches.iter();
-        batches.filter(|batch| batch.has_requests).count()
+        state
+            .batches
+            .iter()
+            .filter(|batch| batch.has_requests)
+            .count()
     }
 
     /// How often each request was executed.
@@ -553,19 +558,22 @@ impl BatchProvider for FakeProvider {
     async fn results(&self, id: &str) -> Result<Vec<(String, BatchResult)>, LlmError> {
         let state = self.state.lock();
         let batch = &state.batches[id.parse::<usize>().unwrap()];
-        let result = |line: &String| {
-            let reply = BatchResult::Reply(LlmReply::new("{}", tokens(10)));
-            let is_executed = !state.expires && !batch.cancelled;
-            (
-                line.clone(),
-                if is_executed {
-                    reply
-                } else {
-                    BatchResult::NotExecuted
-                },
-            )
-        };
-        Ok(batch.lines.iter().map(result).collect())
+        Ok(batch
+            .lines
+            .iter()
+            .map(|line| {
+                let reply = BatchResult::Reply(LlmReply::new("{}", tokens(10)));
+                let is_executed = !state.expires && !batch.cancelled;
+                (
+                    line.clone(),
+                    if is_executed {
+                        reply
+                    } else {
+                        BatchResult::NotExecuted
+                    },
+                )
+            })
+            .collect())
     }
 
     async fn cancel(&self, id: &str) -> Result<(), LlmError> {

@@ -44,7 +44,7 @@ fn section_name(at: usize) -> String {
         .into()
 }
 
-/// A report of 22 pages with sections of its own; the index stands on `page`.
+/// A report of 22 pages with sections of its own; the index is on `page`.
 fn report(page: usize) -> Doc {
     let mut doc = Doc::new(22);
     doc.add(0, line("FORM 10-K").size(16.0).bold());
@@ -53,7 +53,7 @@ fn report(page: usize) -> Doc {
             at,
             &format!(
                 "{} {}",
-                ["Our year", "What we make", "Where we stand"][at % 3],
+                ["Our year", "What we make", "Where we trade"][at % 3],
                 section_name(at)
             ),
         );

@@ -13,7 +13,7 @@ use crate::structure::locate::{self, LocatedTitle};
 use crate::structure::section_candidate::SectionCandidate;
 use crate::structure::{item_headings, toc};
 
-// The cover of a form stands among these rows; a later mention of the form's name is none.
+// The cover of a form is among these rows; a later mention of the form's name is not a cover.
 const COVER_ROWS: usize = 400;
 
 impl OutlineBuilder<'_, '_> {

@@ -51,7 +51,7 @@ impl OutlineBuilder<'_, '_> {
     }
 
     fn is_duplicate(&self, other: &OutlineHead, head: &OutlineHead, prepared: &TitleKeys) -> bool {
-        // Unconfirmed heads stand at the top of a page by assumption, so sharing a row with one means nothing.
+        // Unconfirmed heads are at the top of a page by assumption, so sharing a row with one means nothing.
         let confirmed = !(head.unconfirmed || other.unconfirmed);
         let overlap = confirmed && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
         // Amendments I to V in a row have almost the same letters, but are different sections.

@@ -1,4 +1,4 @@
-//! Adds the PARTs and Items of a filing, and what stands behind them.
+//! Adds the PARTs and Items of a filing, and what follows them.
 
 use stemma_document::EvidenceSource;
 
@@ -7,7 +7,7 @@ use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
 use crate::structure::item_headings::{self, ItemHint, LocatedItem};
-use crate::structure::line_features::{LineFeatures, LineTable};
+use crate::structure::line_features::LineTable;
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 use crate::structure::weights::RIGHT_TITLE;
@@ -88,9 +88,9 @@ impl OutlineBuilder<'_, '_> {
         );
     }
 
-    /// Adds Items that stand out of form order.
+    /// Adds Items that are out of form order.
     // The chain only accepts Items in the order of the form. Filers that print an Item elsewhere still link it, so it is
-    // taken where its title stands on the page (or next to it) that link or label names.
+    // taken where its title is on the page (or next to it) that link or label names.
     fn add_stray_items(
         &self,
         document: &BoundDocument,
@@ -121,10 +121,10 @@ impl OutlineBuilder<'_, '_> {
                 };
                 let fit =
                     !row.running && !row.table && !self.outline.excluded[*at] && row.words <= 40;
-                let free = !items
+                let unassigned = !items
                     .iter()
                     .any(|item| (item.rows.0..=item.rows.1).contains(at));
-                fit && free && titles::title_similarity(&own, &title) > RIGHT_TITLE
+                fit && unassigned && titles::title_similarity(&own, &title) > RIGHT_TITLE
             });
             if let Some(at) = hit {
                 items.push(hint.to_item(key, at, false));
@@ -221,12 +221,11 @@ impl OutlineBuilder<'_, '_> {
                 LineTable::same_style(row, next) && row.caps == next.caps && !next.prose
             });
             let last = at + usize::from(wraps);
-            let is_text = |next: &LineFeatures<'_>| next.words >= TEXT_WORDS && next.cells == 1;
             // Above a row of contents it is one, too.
             if self
                 .lines
                 .next_on_page(last)
-                .is_none_or(|next| !is_text(next))
+                .is_none_or(|next| next.words < TEXT_WORDS || next.cells != 1)
             {
                 continue;
             }
@@ -236,7 +235,7 @@ impl OutlineBuilder<'_, '_> {
     }
 
     /// Adds the executive officers behind the last Item of Part I.
-    // Item 401 of Regulation S-K lets filers state them there under a heading of their own, which is no part of that Item.
+    // Item 401 of Regulation S-K lets filers state them there under a heading of their own, which is not part of that Item.
     fn add_officers(&mut self, form: SecForm, items: &[LocatedItem]) {
         let part = |item: &&LocatedItem| form.items()[item.key].part;
         let last = items.iter().rfind(|item| part(item) == 1);
@@ -342,7 +341,7 @@ fn item_hints(
     hints
 }
 
-// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items stand on two
+// The body of a long filing spreads its Items over many pages. If more than 80 % of at least eight Items are on two
 // neighboring pages of twenty or more, they are rows of a list.
 fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
     if items.len() < 8 || lines.pages() < 20 {
@@ -358,7 +357,7 @@ fn is_item_index(lines: &LineTable<'_>, items: &[LocatedItem]) -> bool {
     })
 }
 
-/// Puts an index of exhibits that stands before the last Item under the Item above it.
+/// Puts an index of exhibits before the last Item under the Item above it.
 // At its usual rank an index of exhibits would close the PART, and the Items behind it would lose their parent.
 pub(super) fn lower_indexes(heads: &mut [OutlineHead]) {
     let Some(last) = heads.iter().rposition(|head| {

@@ -108,7 +108,7 @@ fn embedded_outline_is_verified() {
     }
 }
 
-/// A contents page and chapters behind it; `label` is what is printed beside the n-th.
+/// A contents page and chapters behind it; `label` is what is printed next to the n-th.
 fn with_contents(names: &[&str], label: impl Fn(usize) -> String) -> Doc {
     let mut doc = Doc::new(names.len() + 1);
     doc.add(0, line("CONTENTS").size(16.0).bold());
@@ -340,7 +340,7 @@ fn quarterly_report_repeats_item_numbers() {
 }
 
 #[test]
-fn officers_stand_behind_the_last_item_of_their_part() {
+fn officers_follow_the_last_item_of_their_part() {
     let mut doc = filing(&[
         "Item 1. Business",
         "Item 2. Properties",
@@ -427,7 +427,7 @@ fn name_of(number: usize) -> String {
 }
 
 #[test]
-fn announced_notes_stand_below_their_heading() {
+fn announced_notes_are_below_their_heading() {
     let names = [
         "Balance Sheet",
         "Notes to Financial Statements",
@@ -524,7 +524,7 @@ fn long_section(labels: &[(String, bool)]) -> Doc {
 
 #[test]
 fn long_leaves_are_divided_where_the_budget_leaves_headings_out() {
-    // Sentences in a long series are no sections of their own, but divide a section that is too large.
+    // Sentences in a long series are not sections of their own, but divide a section that is too large.
     let risks: Vec<(String, bool)> = (0..60)
         .map(|at| {
             (

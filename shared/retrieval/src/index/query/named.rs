@@ -10,30 +10,24 @@ use crate::search::AppliedFilter;
 impl SearchRun<'_> {
     // What the query names: issuers, a period, a form, an Item, and operators. A period and a form only order documents.
     pub(super) fn applied_filters(&self) -> tantivy::Result<Vec<AppliedFilter>> {
-        let named = |facet: &str, value: String, from: String| AppliedFilter {
-            facet: facet.into(),
-            value,
-            from,
-            ..AppliedFilter::default()
-        };
         let period = &self.parsed.period;
         let mut filters = self.issuers.applied_filters.clone();
         for year in &period.years {
             filters.push(AppliedFilter {
                 documents: Some(self.count_documents("fiscal_year", u64::from(*year))?),
-                ..named("fiscal_year", year.to_string(), year.to_string())
+                ..applied("fiscal_year", year.to_string(), year.to_string())
             });
         }
         filters.extend(
             period
                 .latest
-                .map(|latest| named("period", latest.as_str().to_owned(), "latest".to_owned())),
+                .map(|latest| applied("period", latest.as_str().to_owned(), "latest".to_owned())),
         );
         if let Some(quarter) = period.quarter {
             let name = format!("Q{quarter}");
             filters.push(AppliedFilter {
                 documents: Some(self.count_documents("quarter", u64::from(quarter))?),
-                ..named("fiscal_period", name.clone(), name)
+                ..applied("fiscal_period", name.clone(), name)
             });
         }
         if let Some(form) = &self.parsed.form {
@@ -41,7 +35,7 @@ impl SearchRun<'_> {
             let documents = self.documents.having(&term)?;
             filters.push(AppliedFilter {
                 documents: Some(documents.into_iter().filter(|has| *has).count()),
-                ..named("form", form.to_uppercase(), form.clone())
+                ..applied("form", form.to_uppercase(), form.clone())
             });
         }
         if let Some((item, from)) = &self.parsed.item {
@@ -51,7 +45,7 @@ impl SearchRun<'_> {
             filters.push(AppliedFilter {
                 narrows: passages.is_some(),
                 documents: Some(keys.into_iter().collect::<BTreeSet<_>>().len()),
-                ..named("item", item.number.clone(), from.clone())
+                ..applied("item", item.number.clone(), from.clone())
             });
         }
         filters.extend(self.conditions.applied_filters());
@@ -61,5 +55,14 @@ impl SearchRun<'_> {
     fn count_documents(&self, column: &str, value: u64) -> tantivy::Result<usize> {
         let values = self.documents.column(column)?;
         Ok(values.into_iter().filter(|found| *found == value).count())
+    }
+}
+
+fn applied(facet: &str, value: String, from: String) -> AppliedFilter {
+    AppliedFilter {
+        facet: facet.into(),
+        value,
+        from,
+        ..AppliedFilter::default()
     }
 }

@@ -68,13 +68,12 @@ impl<'s> PassageSet<'s> {
         let mut addresses = Vec::new();
         let weight = searcher.match_weight(query)?;
         for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
-            let is_alive = |doc: &DocId| {
-                reader
-                    .alive_bitset()
-                    .is_none_or(|alive| alive.is_alive(*doc))
-            };
             weight.for_each_no_score(reader, &mut |docs| {
-                let docs = docs.iter().copied().filter(is_alive);
+                let docs = docs.iter().copied().filter(|doc| {
+                    reader
+                        .alive_bitset()
+                        .is_none_or(|alive| alive.is_alive(*doc))
+                });
                 addresses.extend(docs.map(|doc| DocAddress::new(ordinal, doc)));
             })?;
         }
@@ -119,8 +118,10 @@ impl<'s> PassageSet<'s> {
 
     pub(in crate::index) fn addresses(&self) -> impl Iterator<Item = DocAddress> {
         self.segments.iter().flat_map(|segment| {
-            let docs = segment.docs.iter();
-            docs.map(|doc| DocAddress::new(segment.ordinal, *doc))
+            segment
+                .docs
+                .iter()
+                .map(|doc| DocAddress::new(segment.ordinal, *doc))
         })
     }
 
@@ -184,7 +185,7 @@ pub(in crate::index) struct ScopeStatistics<'s> {
 }
 
 impl<'s> ScopeStatistics<'s> {
-    /// `scope` has the passages; `None` stands for the whole index.
+    /// `scope` has the passages; `None` means the whole index.
     pub(in crate::index) fn new(
         searcher: &'s IndexSearcher,
         fields: &Fields,

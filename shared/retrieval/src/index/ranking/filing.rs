@@ -1,5 +1,5 @@
 //! Scores what only filings have: the phrases of statements, the statements themselves, and the period and form of the document.
-//! Other documents get nothing from these rules but the phrases of clauses, since a contract is no filing.
+//! Other documents get nothing from these rules but the phrases of clauses, since a contract is not a filing.
 
 use stemma_reading::statement_pages::StatementKind;
 use tantivy::Term;

@@ -321,8 +321,10 @@ impl<'q> Ranking<'q> {
             return Ok(vec![None; passages.len()]);
         };
         let matches = match_figures(figure, passages, self.scope, &self.fields)?;
-        let strength = |found: &Option<FigureMatch>| found.map_or(0.0, |found| found.strength);
-        let scores: Vec<f32> = matches.iter().map(strength).collect();
+        let scores: Vec<f32> = matches
+            .iter()
+            .map(|found| found.map_or(0.0, |found| found.strength))
+            .collect();
         if scores.iter().any(|score| *score > 0.0) {
             let scores = scores.iter().map(|score| unit * FIGURE_WEIGHT * score);
             parts.add(ScorePart::Figure, &scores.collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 //!
 //! Terms are read one after the other, first the one that can add most (term at a time, with the bound of MaxScore). As soon
 //! as no passage without one of the terms read so far can be among the best, the other terms are looked up only for the
-//! passages found. So common words cost little beside a rare one, and the result is the same as if all were read.
+//! passages found. So common words cost little next to a rare one, and the result is the same as if all were read.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct Clause {
     pub(super) has_length: bool,
 }
 
-/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope stands for the whole index.
+/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope means the whole index.
 pub(super) fn best_passages(
     searcher: &IndexSearcher,
     mut clauses: Vec<Clause>,
@@ -36,24 +36,21 @@ pub(super) fn best_passages(
     limit: usize,
 ) -> tantivy::Result<Vec<DocAddress>> {
     clauses.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    // Of a word that is repeated without end.
-    let bound = |clause: &Clause| clause.weight * (K1 + 1.0);
     // What the clauses after each one can add. Summed from the end: differences of floats can become negative.
     let mut remaining: Vec<f32> = clauses
         .iter()
         .rev()
         .scan(0.0, |sum, clause| {
             let after = *sum;
-            *sum += bound(clause);
+            *sum += score_bound(clause);
             Some(after)
         })
         .collect();
     remaining.reverse();
     let terms: Vec<(&Clause, f32)> = clauses.iter().zip(remaining).collect();
-    let is_small = |scope: &&PassageSet<'_>| {
+    if let Some(scope) = scope.filter(|scope| {
         scope.len() * SMALL_SCOPE < usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX)
-    };
-    if let Some(scope) = scope.filter(is_small) {
+    }) {
         let mut listed = ListedSums::new(scope.clone(), vec![0.0; scope.len()])?;
         for clause in &clauses {
             listed.add(clause, statistics)?;
@@ -65,7 +62,7 @@ pub(super) fn best_passages(
         let mut reached = 0.0;
         for (at, (clause, remaining)) in terms.iter().enumerate() {
             sums.add(clause, statistics)?;
-            reached += bound(clause);
+            reached += score_bound(clause);
             // The worst of the best cannot have more than what has been read.
             if *remaining <= reached
                 && let Some(least) = sums.nth_best(limit)
@@ -85,6 +82,11 @@ pub(super) fn best_passages(
         shards => shards.par_iter().map(of_shard).collect(),
     };
     best_of(searcher, found?.concat(), limit)
+}
+
+// Of a word that is repeated without end.
+fn score_bound(clause: &Clause) -> f32 {
+    clause.weight * (K1 + 1.0)
 }
 
 // The addresses of the highest sums, the highest first. Of equal ones, those of smaller ids of documents: their places in the
@@ -215,9 +217,10 @@ impl<'s> ListedSums<'s> {
             .map(|id| FieldNormReader::id_to_fieldnorm(id).into())
             .collect();
         let lengths = passages.column("length")?.into_iter();
-        let rounded = |length: u64| norms[norms.partition_point(|norm| *norm <= length) - 1];
         Ok(Self {
-            lengths: lengths.map(rounded).collect(),
+            lengths: lengths
+                .map(|length| norms[norms.partition_point(|norm| *norm <= length) - 1])
+                .collect(),
             passages,
             sums,
         })

@@ -1,4 +1,4 @@
-//! Latency of an interactive document beside bulk work that uses up the rate limit.
+//! Latency of an interactive document during bulk work that uses up the rate limit.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const SERVICES: [(ServiceRole, &[&str]); 4] = [
     (ServiceRole::Assembler, &[]),
 ];
 
-/// Times the document alone, then beside bulk work.
+/// Times the document alone, then during bulk work.
 pub async fn show(harness: &DemoHarness) -> Result<bool> {
     let behavior = Behavior::with_latency(LATENCY);
     let provider = Provider::start(behavior.clone()).await?;
@@ -54,17 +54,17 @@ pub async fn show(harness: &DemoHarness) -> Result<bool> {
         sleep(Duration::from_millis(100)).await;
     }
     let before = (provider.requests().len(), Instant::now());
-    let beside = time_interactive(&deployment).await?;
+    let during_bulk = time_interactive(&deployment).await?;
     let requests = provider.requests();
     let rate = (requests.len() - before.0) as f64 / before.1.elapsed().as_secs_f64() * 60.0;
     println!(
-        "alone {alone:.1?} for {calls} calls; beside bulk {beside:.1?}, {rate:.0} calls per minute in total"
+        "alone {alone:.1?} for {calls} calls; during bulk {during_bulk:.1?}, {rate:.0} calls per minute in total"
     );
     println!(
         "busiest minute: {} calls",
         peak_in_window(&requests, Duration::from_secs(60))
     );
-    Ok(beside.as_secs_f64() <= MAX_SLOWDOWN * alone.as_secs_f64())
+    Ok(during_bulk.as_secs_f64() <= MAX_SLOWDOWN * alone.as_secs_f64())
 }
 
 /// Submits the document with interactive priority and waits for it.

@@ -1,4 +1,4 @@
-//! Checks on real servers that take too long for a test: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
+//! Checks on real servers that take too long for a test: `show stalls [NAME…] | healthy | sigterm | rolling | interactive`.
 //!
 //! Uses the servers in `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3`, or starts new ones. Prints measurements, and fails if one
 //! is outside its limit.
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use harness::DemoHarness;
 
-const USAGE: &str = "usage: show stalls [NAME…] | healthy | sigterm | rolling | beside";
+const USAGE: &str = "usage: show stalls [NAME…] | healthy | sigterm | rolling | interactive";
 
 fn main() -> ExitCode {
     match tokio::runtime::Runtime::new()
@@ -42,7 +42,7 @@ async fn run() -> Result<bool> {
         "healthy" => healthy::show(&harness).await,
         "sigterm" => shutdown::sigterm(&harness).await,
         "rolling" => shutdown::rolling_restart(&harness).await,
-        "beside" => interactive_latency::show(&harness).await,
+        "interactive" => interactive_latency::show(&harness).await,
         _ => bail!(USAGE),
     }
 }
