@@ -7,7 +7,7 @@ use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
 use crate::structure::item_headings::{self, ItemHint, LocatedItem};
-use crate::structure::line_features::LineTable;
+use crate::structure::line_features::{LineFeatures, LineTable};
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 use crate::structure::weights::RIGHT_TITLE;
