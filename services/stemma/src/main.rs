@@ -344,23 +344,16 @@ fn extract_child() -> ExitCode {
 }
 
 fn report(output: &Output, error: &CommandError) -> ExitCode {
-    let CommandError {
-        code,
-        message,
-        next,
-        file,
-        candidates,
-    } = error;
     if output.is_text() {
-        let message: Vec<String> = message.lines().map(output::clean).collect();
-        output.error(&format!("error: {}", message.join("\n       ")));
-        if !candidates.is_empty() {
-            output.error(&format!("       {}", output::clean(&candidates.join("  "))));
-        }
-        if let Some(next) = next {
-            output.error(&format!("next:  {}", output::clean(next)));
-        }
+        output.command_error(error);
     } else {
+        let CommandError {
+            code,
+            message,
+            next,
+            file,
+            candidates,
+        } = error;
         output.json(&serde_json::json!({ "error": { "code": code, "message": message, "next": next, "file": file, "candidates": candidates } }));
     }
     ExitCode::from(2)

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::error::CommandError;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
     #[default]
@@ -101,6 +103,18 @@ impl Output {
     pub fn error(&self, line: &str) {
         if self.quiet < 2 {
             write(&mut std::io::stderr().lock(), line);
+        }
+    }
+
+    /// An error as text: what happened, what can be meant, what to do.
+    pub fn command_error(&self, error: &CommandError) {
+        let message: Vec<String> = error.message.lines().map(clean).collect();
+        self.error(&format!("error: {}", message.join("\n       ")));
+        if !error.candidates.is_empty() {
+            self.error(&format!("       {}", clean(&error.candidates.join("  "))));
+        }
+        if let Some(next) = &error.next {
+            self.error(&format!("next:  {}", clean(next)));
         }
     }
 

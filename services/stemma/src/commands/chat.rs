@@ -62,7 +62,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
             "/new" => chat.history.clear(),
             "/in" => {
                 if let Err(error) = chat.set_scope(rest.trim(), &session, output) {
-                    output.error(&format!("{}: {}", error.code, clean(&error.message)));
+                    output.command_error(&error);
                 }
             }
             _ if command.starts_with('/') => {
@@ -87,7 +87,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
 // Prints the error of a question. In JSON it takes the place of the answer, so that every question has one line.
 fn report_error(question: &str, error: &CommandError, output: &Output) {
     if output.is_text() {
-        output.error(&format!("{}: {}", error.code, clean(&error.message)));
+        output.command_error(error);
         return;
     }
     let error = json!({ "code": error.code, "message": error.message, "next": error.next });

@@ -204,6 +204,8 @@ impl AskSession {
 fn answer_error(error: AnswerError) -> CommandError {
     match error {
         AnswerError::Search(error) => stemma_archive::ApiError::from(error).into(),
+        AnswerError::Timeout { .. } => CommandError::new(error.code(), error.to_string())
+            .with_next("raise answer.seconds, or ask in a smaller scope (--in)"),
         other => CommandError::new(other.code(), other.to_string()),
     }
 }
