@@ -66,19 +66,18 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
     if columns.is_empty() {
         return Ok(SidecarFacts::new());
     }
-    if let Some(column) = columns
-        .iter()
-        .find(|column| *column != "file" && !FACT_NAMES.contains(&column.as_str()))
-    {
-        let known: Vec<String> = ["file"]
-            .into_iter()
-            .chain(FACT_NAMES)
-            .map(String::from)
-            .collect();
-        let hint = nearest(column, known.iter())
-            .map(|name| format!("; did you mean `{name}`?"))
-            .unwrap_or_default();
-        return Err(format!("unknown column `{column}`{hint}"));
+    let known: Vec<String> = ["file"]
+        .into_iter()
+        .chain(FACT_NAMES)
+        .map(String::from)
+        .collect();
+    if let Some(column) = columns.iter().find(|column| !known.contains(column)) {
+        let hint = nearest(column, known.iter());
+        let hint = hint.map(|name| format!("; did you mean `{name}`?"));
+        return Err(format!(
+            "unknown column `{column}`{}",
+            hint.unwrap_or_default()
+        ));
     }
     let file = columns
         .iter()
@@ -96,19 +95,18 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
                 "row {number}: a cell spans several lines; close its quote"
             ));
         }
-        if row.len() != columns.len() {
+        let found = row.len();
+        let expected = columns.len();
+        if found != expected {
             return Err(format!(
-                "row {number} has {} cells, expected {}",
-                row.len(),
-                columns.len()
+                "row {number} has {found} cells, expected {expected}"
             ));
         }
         let mut facts = BTreeMap::new();
-        for (name, value) in columns
-            .iter()
-            .zip(&row)
-            .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
-        {
+        for (name, value) in columns.iter().zip(&row) {
+            if name == "file" || value.trim().is_empty() {
+                continue;
+            }
             let value = canonicalize(name, value)
                 .ok_or_else(|| format!("row {number}: invalid {name} `{value}`"))?;
             facts.insert(name.clone(), value);
