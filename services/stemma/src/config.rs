@@ -77,17 +77,13 @@ impl Config {
             return Err(CommandError::new("config.no_model", message)
                 .with_next("set model.base_url, or base_url of an entry of models"));
         }
-        let vision = uses_vision.then(|| self.vision.clone());
-        let model = uses_model.then(|| self.model.settings.clone());
-        let instructions = if uses_model {
-            prompts::load(&self.prompts)?
-        } else {
-            Instructions::default()
-        };
         Ok(RunSettings {
-            model,
-            vision,
-            instructions,
+            model: uses_model.then(|| self.model.settings.clone()),
+            vision: uses_vision.then(|| self.vision.clone()),
+            instructions: match uses_model {
+                true => prompts::load(&self.prompts)?,
+                false => Instructions::default(),
+            },
             ..self.settings.clone()
         })
     }
@@ -101,16 +97,17 @@ impl Config {
             names.extend(self.models.iter().map(|model| model.name.as_str()));
         }
         names.extend(Some(self.vision.model.as_str()).filter(|name| !name.is_empty()));
-        let provided = names.into_iter().map(|name| {
+        let mut provided = Vec::new();
+        for name in names {
             let provider = match self.models.iter().find(|model| model.name == name) {
                 Some(model) => model.provider(&self.model.provider),
                 None => self.model.provider.clone(),
             };
-            (name.to_string(), provider)
-        });
+            if !provider.endpoint.base_url.is_empty() {
+                provided.push((name.to_owned(), provider));
+            }
+        }
         provided
-            .filter(|(_, provider)| !provider.endpoint.base_url.is_empty())
-            .collect()
     }
 }
 
@@ -133,20 +130,13 @@ pub struct SourceRule {
 
 impl SourceRule {
     pub fn source(&self) -> Result<ReindexSource, String> {
-        let place = self
-            .location
-            .strip_prefix("s3://")
-            .map(|place| place.split_once('/').unwrap_or((place, "")));
-        match place {
-            Some((bucket, prefix)) if !bucket.is_empty() => {
-                let bucket = bucket.into();
-                let prefix = prefix.into();
-                Ok(ReindexSource {
-                    collection: self.collection.clone(),
-                    bucket,
-                    prefix,
-                })
-            }
+        let place = self.location.strip_prefix("s3://");
+        match place.map(|place| place.split_once('/').unwrap_or((place, ""))) {
+            Some((bucket, prefix)) if !bucket.is_empty() => Ok(ReindexSource {
+                collection: self.collection.clone(),
+                bucket: bucket.into(),
+                prefix: prefix.into(),
+            }),
             _ => Err(format!(
                 "sources: `{}` is not of the form s3://bucket/prefix",
                 self.location
@@ -198,11 +188,12 @@ impl Default for LocalConfig {
 impl LocalConfig {
     /// Documents worked on at once.
     pub fn concurrency(&self) -> u16 {
-        if self.concurrency > 0 {
-            self.concurrency
-        } else {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            u16::try_from(cores).unwrap_or(u16::MAX)
+        match self.concurrency {
+            0 => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                u16::try_from(cores).unwrap_or(u16::MAX)
+            }
+            concurrency => concurrency,
         }
     }
 }

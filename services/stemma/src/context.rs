@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use stemma_archive::IndexSettings;
+use stemma_archive::{Archive, IndexSettings};
 use stemma_boot::backends::Cluster;
 use stemma_boot::config::{LoadedConfig, load};
 use stemma_boot::config_file::ConfigFile;
@@ -13,6 +13,7 @@ use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_boot::trust::check_no_links;
 use stemma_document::Collection;
 use stemma_store::Env;
+use stemma_store::blobs::Blobs;
 
 use crate::config::Config;
 use crate::error::CommandError;
@@ -30,28 +31,10 @@ pub struct Context {
     /// Whether to skip confirmations.
     pub yes: bool,
     // Read at first use, because some commands need no configuration and must run even if it is invalid.
-    loaded_config: OnceLock<LoadedConfig<Config>>,
+    pub(crate) loaded_config: OnceLock<LoadedConfig<Config>>,
 }
 
 impl Context {
-    /// The options that all commands share.
-    pub fn new(
-        store: Location,
-        collection: Collection,
-        config_file: Option<ConfigFile>,
-        output: Output,
-        yes: bool,
-    ) -> Self {
-        Self {
-            store,
-            collection,
-            config_file,
-            output,
-            yes,
-            loaded_config: OnceLock::new(),
-        }
-    }
-
     /// The configuration with the source of each setting. It is read once per process.
     pub fn loaded_config(&self) -> Result<&LoadedConfig<Config>, CommandError> {
         if let Some(loaded) = self.loaded_config.get() {
@@ -123,10 +106,10 @@ impl Context {
     /// this process to the servers.
     pub async fn cluster(&self, env: &Env, name: &str) -> Result<Option<Cluster>, CommandError> {
         let servers = &self.config()?.servers;
-        if !servers.is_cluster() {
-            return Ok(None);
-        }
-        Ok(Some(servers.connect(&self.store, name, env).await?))
+        Ok(match servers.is_cluster() {
+            true => Some(servers.connect(&self.store, name, env).await?),
+            false => None,
+        })
     }
 
     /// Like [`Self::cluster`], for commands that only look: servers that are away cost them a moment, not the answer.
@@ -136,10 +119,15 @@ impl Context {
         name: &str,
     ) -> Result<Option<Cluster>, CommandError> {
         let servers = &self.config()?.servers;
-        if !servers.is_cluster() {
-            return Ok(None);
-        }
-        Ok(Some(servers.observe(&self.store, name, env).await?))
+        Ok(match servers.is_cluster() {
+            true => Some(servers.observe(&self.store, name, env).await?),
+            false => None,
+        })
+    }
+
+    /// The collection of this command in a store that is open.
+    pub async fn archive(&self, blobs: &Arc<dyn Blobs>) -> Result<Archive, CommandError> {
+        Ok(Archive::open(&Env::system(), blobs.clone(), self.collection.clone()).await?)
     }
 }
 

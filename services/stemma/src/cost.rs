@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_document::Collection;
+use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::JobBudget;
 use stemma_llm::calls::{self, CallSum};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
+use stemma_store::PortResult;
 use stemma_store::blobs::Blobs;
-use stemma_store::env::Millis;
-use stemma_store::{JobId, PortResult};
 
 use crate::config::Config;
 use crate::embeddings::EmbeddingsConfig;
@@ -40,21 +40,28 @@ pub fn dollars(text: &str) -> Result<f64, String> {
 
 /// An amount of at least one nanodollar, the unit of budgets.
 pub fn some_dollars(text: &str) -> Result<f64, String> {
-    dollars(text).and_then(|amount| {
-        if amount >= 1.0 / NANOS_PER_DOLLAR {
-            Ok(amount)
-        } else {
-            Err("the budget must be greater than zero".into())
-        }
-    })
+    match dollars(text)? {
+        amount if amount >= 1.0 / NANOS_PER_DOLLAR => Ok(amount),
+        _ => Err("the budget must be greater than zero".into()),
+    }
+}
+
+/// An amount in billionths of a dollar.
+pub fn nanodollars(dollars: f64) -> u64 {
+    (dollars * NANOS_PER_DOLLAR) as u64
+}
+
+/// The error of a budget in money for a model without a price.
+pub fn no_price(message: impl Into<String>) -> CommandError {
+    CommandError::new("config.no_price", message)
+        .with_next("set model.prices.input and model.prices.output, or use --budget-tokens")
 }
 
 impl BudgetArgs {
     /// The budget of a job; `None` if no limit is set.
     pub fn budget(self) -> Option<JobBudget> {
-        let nanodollars = self.budget.map(|amount| (amount * NANOS_PER_DOLLAR) as u64);
         let budget = JobBudget {
-            nanodollars,
+            nanodollars: self.budget.map(nanodollars),
             tokens: self.budget_tokens,
         };
         (budget != JobBudget::default()).then_some(budget)
@@ -65,10 +72,8 @@ impl BudgetArgs {
         if self.budget.is_none() || embeddings.prices().is_complete() {
             return Ok(());
         }
-        let message = format!(
-            "--budget needs the price of `{}`, which is not set",
-            embeddings.model
-        );
+        let model = &embeddings.model;
+        let message = format!("--budget needs the price of `{model}`, which is not set");
         Err(CommandError::new("config.no_price", message)
             .with_next("set embeddings.prices.input, or use --budget-tokens"))
     }
@@ -84,13 +89,9 @@ impl BudgetArgs {
         });
         match unknown {
             None => Ok(()),
-            Some((name, _)) => {
-                let message =
-                    format!("--budget needs the prices of model `{name}`, which are not set");
-                Err(CommandError::new("config.no_price", message).with_next(
-                    "set model.prices.input and model.prices.output, or use --budget-tokens",
-                ))
-            }
+            Some((name, _)) => Err(no_price(format!(
+                "--budget needs the prices of model `{name}`, which are not set"
+            ))),
         }
     }
 }
@@ -154,30 +155,36 @@ pub struct PriceList(BTreeMap<String, Prices>);
 impl PriceList {
     pub fn from_config(config: &Config) -> Self {
         let embeddings = &config.embeddings;
-        let vectors = embeddings
-            .is_configured()
-            .then(|| (embeddings.model.clone(), embeddings.prices()));
-        let models = config
-            .providers()
-            .into_iter()
-            .map(|(name, provider)| (name, provider.endpoint.prices));
-        Self(vectors.into_iter().chain(models).collect())
+        let mut prices = BTreeMap::new();
+        if embeddings.is_configured() {
+            prices.insert(embeddings.model.clone(), embeddings.prices());
+        }
+        let models = config.providers().into_iter();
+        prices.extend(models.map(|(name, provider)| (name, provider.endpoint.prices)));
+        Self(prices)
     }
 
     /// The prices of requests in batches.
-    pub fn for_batch(self) -> Self {
-        Self(
-            self.0
-                .into_iter()
-                .map(|(model, prices)| (model, prices.for_batch()))
-                .collect(),
-        )
+    #[must_use]
+    pub fn for_batch(mut self) -> Self {
+        for prices in self.0.values_mut() {
+            *prices = prices.for_batch();
+        }
+        self
     }
 
-    /// Cost of `usage`; `None` if the model has no price.
-    pub fn dollars(&self, model: &str, usage: TokenUsage) -> Option<f64> {
-        let cost = self.0.get(model)?.cost(usage).nanodollars?;
-        Some(cost as f64 / NANOS_PER_DOLLAR)
+    /// Dollars for a million tokens of prompts, and of replies; `None` if the model has no price.
+    pub fn per_million(&self, model: &str) -> Option<(f64, f64)> {
+        let cost = |prompt_tokens, output_tokens| {
+            let usage = TokenUsage {
+                prompt_tokens,
+                cached_tokens: 0,
+                output_tokens,
+            };
+            let cost = self.0.get(model)?.cost(usage).nanodollars?;
+            Some(cost as f64 / NANOS_PER_DOLLAR)
+        };
+        Some((cost(1_000_000, 0)?, cost(0, 1_000_000)?))
     }
 }
 
@@ -186,11 +193,12 @@ pub async fn job_usage(
     blobs: &dyn Blobs,
     collection: &Collection,
     prices: &PriceList,
-    job: &JobId,
-    since_ms: Millis,
+    JobManifest {
+        job, submitted_ms, ..
+    }: &JobManifest,
 ) -> PortResult<ModelUsage> {
     let mut usage = ModelUsage::default();
-    calls::read_sums(blobs, &format!("c/{collection}"), since_ms, |sum| {
+    calls::read_sums(blobs, &format!("c/{collection}"), *submitted_ms, |sum| {
         if sum.jobs.contains(job) {
             usage.add(&sum, prices);
         }

@@ -147,8 +147,8 @@ fn keep_distinct_folders(files: &mut [DiscoveredFile]) {
         .map(Path::to_path_buf)
         .collect();
     let shared = colliding.iter().cloned().reduce(|a, b| {
-        a.components()
-            .zip(b.components())
+        let pairs = a.components().zip(b.components());
+        pairs
             .take_while(|(a, b)| a == b)
             .map(|(component, _)| component)
             .collect()
@@ -238,13 +238,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn run(&mut self) {
         let skip = self.skip;
-        let entries = walkdir::WalkDir::new(self.root)
+        let walk = walkdir::WalkDir::new(self.root)
             .follow_links(false)
             .sort_by_file_name();
-        let entries = entries.into_iter().filter_entry(|entry| {
-            let hidden =
-                entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
-            !hidden && Some(entry.path()) != skip
+        let entries = walk.into_iter().filter_entry(|entry| {
+            let name = entry.file_name().as_encoded_bytes();
+            let is_hidden = entry.depth() > 0 && name.starts_with(b".");
+            !is_hidden && Some(entry.path()) != skip
         });
         for entry in entries {
             let entry = match entry {
@@ -262,9 +262,8 @@ impl Walk<'_> {
             } else if kind.is_file() {
                 self.add_file(path);
             } else if !kind.is_dir() {
-                self.discovery
-                    .skipped
-                    .push((path.into(), "not a regular file".into()));
+                let skipped = (path.into(), "not a regular file".into());
+                self.discovery.skipped.push(skipped);
             }
         }
     }
@@ -289,24 +288,20 @@ impl Walk<'_> {
             self.by_path.entry(file.into()).or_insert(found);
         } else {
             let ending = file.extension().unwrap_or_default().to_string_lossy();
-            *self
-                .discovery
-                .other
-                .entry(ending.to_lowercase())
-                .or_default() += 1;
+            let other = &mut self.discovery.other;
+            *other.entry(ending.to_lowercase()).or_default() += 1;
         }
     }
 }
 
 // The target of a link inside the folder is found by the walk itself; other links are listed as skipped.
 fn skip_link(root: &Path, link: &Path, discovery: &mut Discovery) {
-    match fs::canonicalize(link) {
-        Ok(target) if target.starts_with(root) => {}
-        Ok(_) => discovery
-            .skipped
-            .push((link.into(), "link leads out of the folder".into())),
-        Err(_) => discovery.skipped.push((link.into(), "broken link".into())),
-    }
+    let reason = match fs::canonicalize(link) {
+        Ok(target) if target.starts_with(root) => return,
+        Ok(_) => "link leads out of the folder",
+        Err(_) => "broken link",
+    };
+    discovery.skipped.push((link.into(), reason.into()));
 }
 
 // Lossy for names that are not UTF-8, so the result is only for display and never opened.

@@ -1,6 +1,5 @@
 //! All services in one process over embedded ports. They run the same code as on a cluster.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,8 +147,7 @@ pub fn heartbeat_extras(
     let ports = ports.clone();
     let models = models.to_vec();
     move || HeartbeatExtras {
-        models: models
-            .iter()
+        models: (models.iter())
             .map(|client| (client.bucket().to_string(), client.heartbeat()))
             .collect(),
         troubles: ports.troubles(env.now_ms()),
@@ -158,10 +156,8 @@ pub fn heartbeat_extras(
 
 /// The services that stages use on a cluster, without model clients.
 pub fn cluster_deps(config: &Config) -> Result<WorkerDeps, CommandError> {
-    worker_deps(
-        config,
-        SchemeRouter::for_cluster(LazyBucketReader::new(config.servers.s3.settings())),
-    )
+    let buckets = LazyBucketReader::new(config.servers.s3.settings());
+    worker_deps(config, SchemeRouter::for_cluster(buckets))
 }
 
 fn worker_deps(config: &Config, sources: SchemeRouter) -> Result<WorkerDeps, CommandError> {
@@ -192,19 +188,16 @@ pub fn second_reader(config: &Config) -> Result<Option<ModelFile>, CommandError>
     let name = path.display();
     // A child may have another working directory.
     let model = std::path::absolute(path).and_then(stemma_ocr::model_file);
-    let model = model.map_err(|error| {
-        no_second_reader(format!(
-            "the model {name} of local.second_reader cannot be read: {error}"
-        ))
-    })?;
     let digest = &config.settings.ocr.second_reader;
-    if !digest.is_empty() && *digest != model.sha256 {
-        let found = &model.sha256;
-        return Err(no_second_reader(format!(
-            "the model {name} has the SHA-256 digest {found}, and not that of ocr.second_reader"
-        )));
+    match model {
+        Ok(model) if digest.is_empty() || *digest == model.sha256 => Ok(Some(model)),
+        Ok(ModelFile { sha256, .. }) => Err(no_second_reader(format!(
+            "the model {name} has the SHA-256 digest {sha256}, and not that of ocr.second_reader"
+        ))),
+        Err(error) => Err(no_second_reader(format!(
+            "the model {name} of local.second_reader cannot be read: {error}"
+        ))),
     }
-    Ok(Some(model))
 }
 
 fn no_second_reader(message: String) -> CommandError {
@@ -220,17 +213,16 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
         .iter()
         .map(|(_, provider)| provider.endpoint.concurrency.max(1))
         .fold(0, u16::saturating_add);
-    let asking = (calls > 0).then(|| {
-        (
+    let mut lanes = [Lane::Cpu, Lane::Ocr]
+        .map(|lane| (lane, config.local.concurrency()))
+        .to_vec();
+    if calls > 0 {
+        lanes.push((
             Lane::Llm,
             calls.saturating_mul(TASKS_PER_CALL).min(MAX_TASKS),
-        )
-    });
-    [Lane::Cpu, Lane::Ocr]
-        .map(|lane| (lane, config.local.concurrency()))
-        .into_iter()
-        .chain(asking)
-        .collect()
+        ));
+    }
+    lanes
 }
 
 /// Documents to have in flight, so that an interrupted ingest leaves finished documents rather than begun ones. Every task
@@ -252,7 +244,7 @@ pub fn extraction_pool(local: &LocalConfig) -> std::io::Result<Pool> {
 pub fn child_settings(local: &LocalConfig) -> std::io::Result<PoolSettings> {
     let command = vec![
         std::env::current_exe()?.into_os_string(),
-        OsString::from(EXTRACT_CHILD),
+        EXTRACT_CHILD.into(),
     ];
     Ok(PoolSettings {
         size: usize::from(local.concurrency()),

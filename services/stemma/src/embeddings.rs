@@ -84,13 +84,11 @@ impl EmbeddingClient {
         limiter: &Arc<dyn Limiter>,
         process: &str,
     ) -> Result<Self, CommandError> {
-        let client = if config.is_configured() {
-            Some(connect(config, env, limiter, process)?)
-        } else {
-            None
-        };
         Ok(Self {
-            client,
+            client: match config.is_configured() {
+                true => Some(connect(config, env, limiter, process)?),
+                false => None,
+            },
             config: config.clone(),
             env: env.clone(),
             cache_dir,
@@ -117,17 +115,12 @@ impl EmbeddingClient {
         let embedder = MeteredEmbedder::new(self.env.clone(), client, settings)
             .with_call_log(Arc::clone(blobs), collection);
         // Vectors depend on the model and on how much of a section is embedded, so both identify the vector file.
-        let kind = format!(
-            "{}\n{}\n{}",
-            endpoint.base_url, self.config.model, routing.section_tokens
-        );
+        let url = &endpoint.base_url;
+        let model = &self.config.model;
+        let kind = format!("{url}\n{model}\n{}", routing.section_tokens);
         let vectors = Arc::new(FlatIndex::new(&self.cache_dir, collection, &kind));
-        Some(Arc::new(SemanticRouter::new(
-            self.env.clone(),
-            embedder,
-            vectors,
-            routing,
-        )))
+        let router = SemanticRouter::new(self.env.clone(), embedder, vectors, routing);
+        Some(Arc::new(router))
     }
 }
 

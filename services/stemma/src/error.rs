@@ -1,5 +1,6 @@
 //! How commands end: exit codes, and errors with a code and a next step.
 
+use serde::Serialize;
 use stemma_archive::ApiError;
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
@@ -49,7 +50,7 @@ impl Exit {
 }
 
 /// Why a command failed: a stable code, a message, and the next step.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize)]
 #[error("{message}")]
 pub struct CommandError {
     /// Stable code, e.g. `store.missing`.
@@ -166,21 +167,13 @@ impl From<PortError> for CommandError {
 }
 
 impl From<ApiError> for CommandError {
-    fn from(refusal: ApiError) -> Self {
-        let ApiError {
-            code,
-            message,
-            next,
-            file,
-            candidates,
-            ..
-        } = refusal;
+    fn from(error: ApiError) -> Self {
         Self {
-            code: code.into(),
-            message,
-            next,
-            file,
-            candidates,
+            code: error.code.into(),
+            message: error.message,
+            next: error.next,
+            file: error.file,
+            candidates: error.candidates,
         }
     }
 }

@@ -57,26 +57,19 @@ pub fn group<'a>(failures: impl Iterator<Item = FailureLine<'a>>) -> Vec<Failure
 impl FailureGroup<'_> {
     /// What failed and why, then which documents if there are several, then the next step.
     pub fn lines(&self) -> Vec<String> {
-        let FailureLine {
-            name,
-            code,
-            message,
-            next,
-        } = self.first;
-        let code = clean(code);
-        let message = clean(message);
+        let first = self.first;
+        let code = clean(first.code);
+        let message = clean(first.message);
         let mut lines = Vec::new();
         if self.documents == 1 {
-            lines.push(format!("{}  {code}: {message}", clean(name)));
+            lines.push(format!("{}  {code}: {message}", clean(first.name)));
         } else {
+            let documents = counted(self.documents, "document");
             let example = if self.is_same_message { "" } else { "e.g. " };
-            lines.push(format!(
-                "{}  {code}: {example}{message}",
-                counted(self.documents as u64, "document")
-            ));
+            lines.push(format!("{documents}  {code}: {example}{message}"));
             lines.push(format!("  {}", self.examples()));
         }
-        lines.extend(next.map(|next| format!("  next: {}", clean(next))));
+        lines.extend(first.next.map(|next| format!("  next: {}", clean(next))));
         lines
     }
 
@@ -91,12 +84,9 @@ impl FailureGroup<'_> {
 
     fn examples(&self) -> String {
         let names: Vec<String> = self.names.iter().map(|name| clean(name)).collect();
-        let more = self.documents - names.len();
-        let names = names.join(", ");
-        if more == 0 {
-            names
-        } else {
-            format!("{names} and {more} more")
+        match (self.documents - names.len(), names.join(", ")) {
+            (0, names) => names,
+            (more, names) => format!("{names} and {more} more"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Filings of EDGAR among the files of an ingest: which files of a mirrored folder are documents, and which filings are
 //! chosen. What is left out is counted.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -70,23 +70,16 @@ pub struct FilingCounts {
 impl FilingCounts {
     /// For people, on one line; `None` if there is nothing to say.
     pub fn line(&self) -> Option<String> {
-        let mut clauses = Vec::new();
-        if !self.skipped.is_empty() {
-            let files: Vec<String> = self
-                .skipped
-                .iter()
-                .map(|(reason, count)| format!("{count} {}", reason.label()))
-                .collect();
-            clauses.push(format!("files left out: {}", files.join(", ")));
-        }
-        if !self.filtered.is_empty() {
-            let filings: Vec<String> = self
-                .filtered
-                .iter()
-                .map(|(reason, count)| format!("{count} {}", reason.label()))
-                .collect();
-            clauses.push(format!("not chosen: {}", filings.join(", ")));
-        }
+        let skipped = self
+            .skipped
+            .iter()
+            .map(|(reason, count)| (reason.label(), *count));
+        let filtered = self
+            .filtered
+            .iter()
+            .map(|(reason, count)| (reason.label(), *count));
+        let clauses = clause("files left out", skipped).into_iter();
+        let clauses: Vec<String> = clauses.chain(clause("not chosen", filtered)).collect();
         let folders = self.folders;
         (!clauses.is_empty()).then(|| format!("EDGAR: {folders} folders; {}", clauses.join("; ")))
     }
@@ -114,6 +107,13 @@ impl FilingCounts {
             *self.skipped.entry(*reason).or_default() += count;
         }
     }
+}
+
+fn clause(what: &str, counts: impl Iterator<Item = (&'static str, usize)>) -> Option<String> {
+    let counts: Vec<String> = counts
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    (!counts.is_empty()).then(|| format!("{what}: {}", counts.join(", ")))
 }
 
 /// Takes the documents of mirrored folders among `files`. `by_path` has all other files that were found; a full submission
@@ -173,14 +173,20 @@ pub fn take_folders(
                     .filing_facts
                     .insert(file.absolute_path.clone(), facts);
             }
-            let labels = document.labels.as_ref().and_then(|name| files.get(name));
-            if let Some(labels) = labels {
+            if let Some(labels) = document.labels.as_ref().and_then(|name| files.get(name)) {
                 let labels = labels.absolute_path.clone();
                 discovery.labels.insert(file.absolute_path.clone(), labels);
             }
             by_path.insert(file.absolute_path.clone(), file);
         }
     }
+}
+
+/// Reads a file in a thread of its own. The inner error is a file that cannot be read.
+pub async fn read_apart(path: PathBuf, max_bytes: u64) -> Result<io::Result<Bytes>, CommandError> {
+    let read = tokio::task::spawn_blocking(move || read(&path, max_bytes)).await;
+    let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
+    Ok(read.map(Bytes::from))
 }
 
 /// Reads a label linkbase and stores it, also where workers read the files: it is small, and may be changed before they do. One
@@ -192,12 +198,10 @@ pub async fn store_labels(
     writer: &SourceWriter,
 ) -> Result<io::Result<Box<CompanionFile>>, CommandError> {
     let name = file_name(&path);
-    let bytes = tokio::task::spawn_blocking(move || read(&path, max_bytes)).await;
-    let bytes =
-        match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
-            Ok(bytes) => Bytes::from(bytes),
-            Err(error) => return Ok(Err(error)),
-        };
+    let bytes = match read_apart(path, max_bytes).await? {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(error)),
+    };
     let labels = CompanionFile {
         name,
         source: Digest::from_content(&bytes),
@@ -230,15 +234,12 @@ pub fn filter_files(
             chosen.push(file);
             continue;
         }
-        let parent = file
-            .absolute_path
-            .parent()
-            .unwrap_or(Path::new(""))
-            .to_path_buf();
-        if !sidecars.contains_key(&parent) {
-            sidecars.insert(parent.clone(), sidecar::read(&parent)?);
-        }
-        let facts = sidecars[&parent].get(&file_name(&file.absolute_path));
+        let parent = file.absolute_path.parent().unwrap_or(Path::new(""));
+        let facts = match sidecars.entry(parent.to_path_buf()) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => unread.insert(sidecar::read(parent)?),
+        };
+        let facts = facts.get(&file_name(&file.absolute_path));
         match selection.mismatch(&summary(&file.absolute_path, facts)) {
             None => chosen.push(file),
             Some(reason) => discovery.filings.filter(reason),
@@ -250,10 +251,12 @@ pub fn filter_files(
 
 fn summary(path: &Path, sidecar: Option<&StatedFacts>) -> FilingSummary {
     let mut head = Vec::new();
-    let read =
-        open_regular(path).and_then(|file: File| file.take(HEADER_BYTES).read_to_end(&mut head));
+    let file = open_regular(path);
     // What cannot be read fails later, with its reason.
-    if read.is_err() {
+    if file
+        .and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut head))
+        .is_err()
+    {
         head.clear();
     }
     let mut summary = summarize_file(&slashed(path), &head);

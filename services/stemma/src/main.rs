@@ -26,13 +26,15 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser};
 use stemma_boot::config_file::ConfigFile;
 use stemma_boot::location::Location;
 use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
 
+use crate::commands::Command;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat};
@@ -107,59 +109,6 @@ struct Global {
     yes: bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Ingest(commands::ingest::IngestArgs),
-    Submit(commands::jobs::submit::SubmitArgs),
-    Status(commands::jobs::status::StatusArgs),
-    Watch(commands::jobs::watch::WatchArgs),
-    Ls(commands::ls::LsArgs),
-    Tree(commands::tree::TreeArgs),
-    Stat(commands::stat::StatArgs),
-    Items(commands::items::ItemsArgs),
-    Facts(commands::facts::FactsArgs),
-    Series(commands::series::SeriesArgs),
-    Tables(commands::tables::TablesArgs),
-    Table(commands::tables::TableArgs),
-    Outline(commands::outline::OutlineArgs),
-    Cat(commands::cat::CatArgs),
-    Grep(commands::grep::GrepArgs),
-    Browse(commands::browse::BrowseArgs),
-    Search(commands::search::SearchArgs),
-    Diff(commands::diff::DiffArgs),
-    Ask(commands::ask::AskArgs),
-    Describe(commands::describe::DescribeArgs),
-    Chat(commands::chat::ChatArgs),
-    Index(commands::index::IndexArgs),
-    Why(commands::jobs::why::WhyArgs),
-    Cost(commands::cost::CostArgs),
-    Failures(commands::failures::FailuresArgs),
-    Retry(commands::jobs::retry::RetryArgs),
-    Cancel(commands::jobs::cancel::CancelArgs),
-    Job(commands::jobs::job::JobArgs),
-    DeadLetters(commands::jobs::dead_letters::DeadLettersArgs),
-    Export(commands::export::ExportArgs),
-    Import(commands::import::ImportArgs),
-    Eval(commands::eval::EvalArgs),
-    Rm(commands::rm::RmArgs),
-    Gc(commands::gc::GcArgs),
-    Config(commands::config::ConfigArgs),
-    Key(commands::key::KeyArgs),
-    Prompts(commands::prompts::PromptsArgs),
-    Doctor(commands::doctor::DoctorArgs),
-    Completions(commands::completions::CompletionsArgs),
-    Coordinator(commands::services::CoordinatorArgs),
-    Worker(commands::services::WorkerArgs),
-    Assembler(commands::services::AssemblerArgs),
-    Query(commands::services::QueryArgs),
-    Serve(commands::services::ServeArgs),
-    Mcp(commands::mcp::McpArgs),
-    Probe(commands::probe::ProbeArgs),
-    /// Extract and draw documents for a parent process.
-    #[command(name = embedded::EXTRACT_CHILD, hide = true)]
-    ExtractChild,
-}
-
 impl Global {
     fn context(self) -> Context {
         let form = match (self.json, self.jsonl) {
@@ -169,15 +118,8 @@ impl Global {
             _ => OutputFormat::Text,
         };
         let output = Output::new(form, self.fields, self.quiet, self.no_color);
-        let Self {
-            store,
-            collection,
-            config,
-            yes,
-            ..
-        } = self;
-        let named = config.map(ConfigFile::Named);
-        let (store, config) = match store {
+        let named = self.config.map(ConfigFile::Named);
+        let (store, config_file) = match self.store {
             Some(store) => (store, named.or_else(|| ConfigFile::find(Path::new("")))),
             None => {
                 let project = project_above();
@@ -193,7 +135,14 @@ impl Global {
                 (Location::Found(store), config)
             }
         };
-        Context::new(store, collection, config, output, yes)
+        Context {
+            store,
+            collection: self.collection,
+            config_file,
+            output,
+            yes: self.yes,
+            loaded_config: OnceLock::new(),
+        }
     }
 }
 
@@ -240,55 +189,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
     let reads_input = matches!(command, Command::Mcp(_));
     let ended = runtime.block_on(async {
         let telemetry = start_telemetry(&command, level, context);
-        let ended = match command {
-            Command::Ingest(args) => commands::ingest::run(args, context).await,
-            Command::Submit(args) => commands::jobs::submit::run(args, context).await,
-            Command::Status(args) => commands::jobs::status::run(args, context).await,
-            Command::Watch(args) => commands::jobs::watch::run(args, context).await,
-            Command::Ls(args) => commands::ls::run(args, context).await,
-            Command::Tree(args) => commands::tree::run(args, context).await,
-            Command::Stat(args) => commands::stat::run(args, context).await,
-            Command::Items(args) => commands::items::run(args, context).await,
-            Command::Facts(args) => commands::facts::run(args, context).await,
-            Command::Series(args) => commands::series::run(args, context).await,
-            Command::Tables(args) => commands::tables::run_list(args, context).await,
-            Command::Table(args) => commands::tables::run_one(args, context).await,
-            Command::Outline(args) => commands::outline::run(args, context).await,
-            Command::Cat(args) => commands::cat::run(args, context).await,
-            Command::Grep(args) => commands::grep::run(args, context).await,
-            Command::Diff(args) => commands::diff::run(args, context).await,
-            Command::Browse(args) => commands::browse::run(args, context).await,
-            Command::Search(args) => commands::search::run(args, context).await,
-            Command::Ask(args) => commands::ask::run(args, context).await,
-            Command::Describe(args) => commands::describe::run(args, context).await,
-            Command::Chat(args) => commands::chat::run(args, context).await,
-            Command::Index(args) => commands::index::run(args, context).await,
-            Command::Cost(args) => commands::cost::run(args, context).await,
-            Command::Why(args) => commands::jobs::why::run(args, context).await,
-            Command::Failures(args) => commands::failures::run(args, context).await,
-            Command::Retry(args) => commands::jobs::retry::run(args, context).await,
-            Command::Cancel(args) => commands::jobs::cancel::run(args, context).await,
-            Command::Job(args) => commands::jobs::job::run(args, context).await,
-            Command::DeadLetters(args) => commands::jobs::dead_letters::run(args, context).await,
-            Command::Export(args) => commands::export::run(args, context).await,
-            Command::Import(args) => commands::import::run(args, context).await,
-            Command::Eval(args) => commands::eval::run(args, context).await,
-            Command::Rm(args) => commands::rm::run(args, context).await,
-            Command::Gc(args) => commands::gc::run(args, context).await,
-            Command::Config(args) => commands::config::run(&args, context),
-            Command::Key(args) => commands::key::run(args, context),
-            Command::Prompts(args) => commands::prompts::run(args, context),
-            Command::Doctor(args) => commands::doctor::run(args, context).await,
-            Command::Completions(args) => Ok(commands::completions::run::<Cli>(&args)),
-            Command::Coordinator(args) => commands::services::coordinator(args, context).await,
-            Command::Worker(args) => commands::services::worker(args, context).await,
-            Command::Assembler(args) => commands::services::assembler(args, context).await,
-            Command::Query(args) => commands::services::query(args, context).await,
-            Command::Serve(args) => commands::services::serve(args, context).await,
-            Command::Mcp(args) => commands::mcp::run(args, context).await,
-            Command::Probe(args) => commands::probe::run(args, context).await,
-            Command::ExtractChild => Ok(Exit::Done),
-        };
+        let ended = command.run(context).await;
         telemetry.shutdown().await;
         ended
     });
@@ -307,22 +208,22 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Assembler(_) => "assembler",
         Command::Query(_) => "query",
         Command::Serve(_) => "serve",
-        // The answer itself reports an unreachable model, so the client's log lines would repeat it.
-        Command::Ask(_)
-        | Command::Describe(_)
-        | Command::Chat(_)
-        | Command::Search(_)
-        | Command::Eval(_)
-            if level == "error" =>
-        {
-            let directives = "error,stemma_llm::client=off";
-            return telemetry::start(
-                directives,
-                &telemetry::TelemetrySettings::default(),
-                "command",
+        command => {
+            let calls_model = matches!(
+                command,
+                Command::Ask(_)
+                    | Command::Describe(_)
+                    | Command::Chat(_)
+                    | Command::Search(_)
+                    | Command::Eval(_)
             );
+            // The answer itself reports an unreachable model, so the client's log lines would repeat it.
+            let level = match level {
+                "error" if calls_model => "error,stemma_llm::client=off",
+                level => level,
+            };
+            return telemetry::start(level, &telemetry::TelemetrySettings::default(), "command");
         }
-        _ => return telemetry::start(level, &telemetry::TelemetrySettings::default(), "command"),
     };
     // The command loads the configuration again and reports the error if it is invalid.
     let settings = context
@@ -344,17 +245,8 @@ fn extract_child() -> ExitCode {
 }
 
 fn report(output: &Output, error: &CommandError) -> ExitCode {
-    if output.is_text() {
-        output.command_error(error);
-    } else {
-        let CommandError {
-            code,
-            message,
-            next,
-            file,
-            candidates,
-        } = error;
-        output.json(&serde_json::json!({ "error": { "code": code, "message": message, "next": next, "file": file, "candidates": candidates } }));
-    }
+    output.show(&serde_json::json!({ "error": error }), || {
+        output.command_error(error)
+    });
     ExitCode::from(2)
 }

@@ -160,19 +160,20 @@ pub async fn preflight(
     output: &Output,
 ) -> Result<(), CommandError> {
     let names = settings.model_names();
-    for (name, provider) in config
-        .providers()
-        .iter()
-        .filter(|(name, _)| names.contains(name.as_str()))
-    {
+    for (name, provider) in &config.providers() {
+        if !names.contains(name.as_str()) {
+            continue;
+        }
         match provider.list_models(env).await? {
             Ok(_) => {}
             Err(error @ LlmError::Configuration { .. }) => {
                 return Err(preflight_error(name, &error));
             }
-            Err(error) => output.note(&format!(
-                "model {name}: {error}; continuing, as it may recover"
-            )),
+            Err(error) => {
+                output.note(&format!(
+                    "model {name}: {error}; continuing, as it may recover"
+                ));
+            }
         }
     }
     Ok(())

@@ -151,20 +151,18 @@ impl ExtraModel {
                 .as_ref()
                 .unwrap_or(&inherited.base_url)
                 .clone(),
-            api_key: if self.api_key.is_empty() && same_address {
-                inherited.api_key.clone()
-            } else {
-                self.api_key.clone()
+            api_key: match &self.api_key {
+                key if key.is_empty() && same_address => inherited.api_key.clone(),
+                key => key.clone(),
             },
             key_header: match &self.key_header {
                 Some(header) => header.clone(),
                 None if same_address => inherited.key_header.clone(),
                 None => String::new(),
             },
-            headers: if self.headers.is_empty() && same_address {
-                inherited.headers.clone()
-            } else {
-                self.headers.clone()
+            headers: match &self.headers {
+                headers if headers.is_empty() && same_address => inherited.headers.clone(),
+                headers => headers.clone(),
             },
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
@@ -207,18 +205,19 @@ impl ProviderConfig {
         process: &str,
     ) -> Result<Arc<ModelClient>, CommandError> {
         let client = self.client(env, process)?;
+        let timeout_seconds = self
+            .task_timeout_seconds
+            .max(2 * self.endpoint.timeout_seconds);
         let settings = ModelClientSettings {
-            task_timeout: Duration::from_secs(
-                self.task_timeout_seconds
-                    .max(2 * self.endpoint.timeout_seconds),
-            ),
+            task_timeout: Duration::from_secs(timeout_seconds),
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
             max_reply_tokens: self.max_reply_tokens,
             ..self.endpoint.client_settings(name, client.host())
         };
+        let limiter = Arc::clone(limiter);
         Ok(Arc::new(ModelClient::new(
             env.clone(),
-            Arc::clone(limiter),
+            limiter,
             client,
             settings,
         )))

@@ -93,6 +93,11 @@ impl Output {
         }
     }
 
+    /// Writes a result without rows.
+    pub fn show(&self, value: &impl Serialize, show_text: impl FnOnce()) {
+        self.print(value, value, show_text);
+    }
+
     /// Writes progress, hints and other notes to standard error.
     pub fn note(&self, line: &str) {
         if self.quiet == 0 {
@@ -146,16 +151,12 @@ impl Output {
     }
 
     fn names_row_fields(&self, value: &impl Serialize, rows: &impl Serialize) -> bool {
-        let has_field = |value: &Value| {
-            let names = field_names(value);
-            self.fields.iter().any(|field| names.contains(field))
-        };
-        if self.fields.is_empty() {
-            return false;
-        }
-        let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        let rows = serde_json::to_value(rows).unwrap_or(Value::Null);
-        !has_field(&value) && has_field(&rows)
+        !self.fields.is_empty() && !self.has_field(value) && self.has_field(rows)
+    }
+
+    fn has_field(&self, value: &impl Serialize) -> bool {
+        let names = field_names(&serde_json::to_value(value).unwrap_or(Value::Null));
+        self.fields.iter().any(|field| names.contains(field))
     }
 
     // Reports unknown fields, and whether any is known. A result without rows has no fields to compare with.
@@ -166,13 +167,9 @@ impl Output {
             .iter()
             .filter(|field| !names.contains(*field) && !names.is_empty())
             .collect();
+        let names = names.iter().cloned().collect::<Vec<_>>().join(", ");
         for field in &unknown {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            self.error(&format!(
-                "no field `{}`; fields are {}",
-                clean(field),
-                names.join(", ")
-            ));
+            self.error(&format!("no field `{}`; fields are {names}", clean(field)));
         }
         let has_one = unknown.len() < self.fields.len();
         if !has_one {
@@ -186,15 +183,11 @@ impl Output {
             return value;
         }
         match value {
-            Value::Array(items) => {
-                Value::Array(items.into_iter().map(|item| self.select(item)).collect())
+            Value::Array(items) => items.into_iter().map(|item| self.select(item)).collect(),
+            Value::Object(mut fields) => {
+                fields.retain(|name, _| self.fields.contains(name));
+                Value::Object(fields)
             }
-            Value::Object(fields) => Value::Object(
-                fields
-                    .into_iter()
-                    .filter(|(name, _)| self.fields.contains(name))
-                    .collect(),
-            ),
             other => other,
         }
     }

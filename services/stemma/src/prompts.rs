@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use stemma_boot::config::nearest;
-use stemma_pipeline::prompts::{Instructions, PromptError, built_in, instructions};
+use stemma_pipeline::prompts::{Instructions, built_in, instructions};
 
 use crate::error::CommandError;
 
@@ -19,12 +19,15 @@ pub fn file_name(stage: &str) -> String {
 
 /// The prompts in force: those in `folder`, and the built-in prompt for every other stage.
 pub fn load(folder: &Path) -> Result<Instructions, CommandError> {
-    let own = if folder.as_os_str().is_empty() {
-        Instructions::new()
-    } else {
-        read(folder)?
+    let own = match folder.as_os_str().is_empty() {
+        true => Instructions::new(),
+        false => read(folder)?,
     };
-    instructions(&own).map_err(|error| prompt_error(folder, &error))
+    instructions(&own).map_err(|error| {
+        let message = format!("prompts: in {}, {error}", folder.display());
+        CommandError::new("config.prompts", message)
+            .with_next("correct the file, or delete it to use the built-in prompt")
+    })
 }
 
 // Hidden files are skipped: editors leave swap files in the folder.
@@ -32,53 +35,36 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
     let mut own = Instructions::new();
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') {
             continue;
         }
-        let size = fs::metadata(&path)
-            .map_err(|error| unreadable(&path, &error))?
-            .len();
-        if size > MAX_BYTES {
-            return Err(unreadable(
-                &path,
-                &format!("the file has {size} bytes, more than {MAX_BYTES}"),
-            ));
+        let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
+        if metadata.len() > MAX_BYTES {
+            let size = metadata.len();
+            let message = format!("the file has {size} bytes, more than {MAX_BYTES}");
+            return Err(unreadable(&path, &message));
         }
-        match name
-            .strip_suffix(&format!(".{ENDING}"))
-            .filter(|stage| built_in().any(|(built_in_stage, _)| built_in_stage == *stage))
-        {
-            Some(stage) => {
-                let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-                own.insert(stage.to_string(), text);
-            }
-            None => return Err(unknown_stage_file(folder, &name)),
-        }
+        let Some((stage, _)) = built_in().find(|(stage, _)| file_name(stage) == name) else {
+            return Err(unknown_stage_file(folder, &name));
+        };
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        own.insert(stage.to_string(), text);
     }
     Ok(own)
 }
 
 fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> CommandError {
-    CommandError::new(
-        "config.prompts",
-        format!("cannot read prompts from {}: {error}", path.display()),
-    )
-    .with_next(
+    let message = format!("cannot read prompts from {}: {error}", path.display());
+    CommandError::new("config.prompts", message).with_next(
         "correct the setting `prompts`, or create the folder with `stemma prompts export DIR`",
     )
 }
 
 fn unknown_stage_file(folder: &Path, name: &str) -> CommandError {
     let file_names: Vec<String> = built_in().map(|(stage, _)| file_name(stage)).collect();
-    let message = format!(
-        "prompts: `{name}` in {} does not match a stage that uses a model",
-        folder.display()
-    );
+    let folder = folder.display();
+    let message = format!("prompts: `{name}` in {folder} does not match a stage that uses a model");
     unknown_name("config.prompts", message, name, file_names)
 }
 
@@ -96,12 +82,4 @@ pub fn unknown_name(
         .with_next("list all stages with `stemma prompts`");
     error.candidates = candidates.into_iter().take(5).collect();
     error
-}
-
-fn prompt_error(folder: &Path, error: &PromptError) -> CommandError {
-    CommandError::new(
-        "config.prompts",
-        format!("prompts: in {}, {error}", folder.display()),
-    )
-    .with_next("correct the file, or delete it to use the built-in prompt")
 }

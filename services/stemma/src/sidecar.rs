@@ -96,11 +96,11 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
                 "row {number}: a cell spans several lines; close its quote"
             ));
         }
-        if row.len() != columns.len() {
+        let found = row.len();
+        let expected = columns.len();
+        if found != expected {
             return Err(format!(
-                "row {number} has {} cells, expected {}",
-                row.len(),
-                columns.len()
+                "row {number} has {found} cells, expected {expected}"
             ));
         }
         let mut facts = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! Shared by commands that submit documents: options, input files, facts of sidecars, labels.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -46,11 +47,9 @@ impl SubmitOptions {
         }
         let settings = config.job_settings()?;
         if self.batch && settings.model_names().is_empty() {
-            return Err(CommandError::new(
-                "config.no_model",
-                "--batch needs a model, but none is used",
-            )
-            .with_next("set model.name and model.base_url, or omit --batch"));
+            let message = "--batch needs a model, but none is used";
+            return Err(CommandError::new("config.no_model", message)
+                .with_next("set model.name and model.base_url, or omit --batch"));
         }
         self.budget.check(&config, &settings)?;
         Ok((config, settings))
@@ -124,11 +123,11 @@ pub fn nothing_found(filings: &FilingCounts) -> CommandError {
             format!("no document is chosen ({line})"),
         )
         .with_next("change --forms, --since or --cik"),
-        None => CommandError::new(
-            "input.no_documents",
-            "no .pdf, .htm, .md, .txt or .nc file found",
-        )
-        .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
+        None => {
+            let message = "no .pdf, .htm, .md, .txt or .nc file found";
+            CommandError::new("input.no_documents", message)
+                .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX")
+        }
     }
 }
 
@@ -145,19 +144,18 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
     let mut folders: BTreeMap<&Path, sidecar::SidecarFacts> = BTreeMap::new();
     let mut stated = HashMap::new();
     for file in &discovery.files {
-        let (Some(folder), Some(name)) =
-            (file.absolute_path.parent(), file.absolute_path.file_name())
-        else {
+        let path = &file.absolute_path;
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             continue;
         };
-        if !folders.contains_key(folder) {
-            let read = sidecar::read(folder).map_err(|error| sidecar_error(&error))?;
-            folders.insert(folder, read);
-        }
-        let facts = folders
-            .get_mut(folder)
-            .and_then(|read| read.remove(name.to_string_lossy().as_ref()));
-        stated.extend(facts.map(|facts| (file.absolute_path.clone(), facts)));
+        let read = match folders.entry(folder) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                unread.insert(sidecar::read(folder).map_err(|error| sidecar_error(&error))?)
+            }
+        };
+        let facts = read.remove(name.to_string_lossy().as_ref());
+        stated.extend(facts.map(|facts| (path.clone(), facts)));
     }
     Ok(stated)
 }

@@ -91,29 +91,23 @@ fn fiscal_quarter(facts: &FilingFacts) -> Vec<FactFields> {
 }
 
 fn co_registrants(facts: &FilingFacts) -> Vec<FactFields> {
-    facts
-        .co_registrants
-        .iter()
-        .map(|registrant| {
-            vec![
-                ("name", Some(registrant.name.value.clone())),
-                ("file_number", registrant.file_number.clone()),
-                ("irs_number", registrant.irs_number.clone()),
-                ("state", registrant.state.clone()),
-            ]
-        })
-        .collect()
+    let fields = facts.co_registrants.iter().map(|registrant| {
+        vec![
+            ("name", Some(registrant.name.value.clone())),
+            ("file_number", registrant.file_number.clone()),
+            ("irs_number", registrant.irs_number.clone()),
+            ("state", registrant.state.clone()),
+        ]
+    });
+    fields.collect()
 }
 
 fn cover_tickers(facts: &FilingFacts) -> Vec<FactFields> {
-    facts
-        .tickers
-        .iter()
-        .map(|ticker| {
-            vec![
-                ("symbol", Some(ticker.symbol.value.clone())),
-                ("exchange", ticker.exchange.clone()),
-            ]
-        })
-        .collect()
+    let fields = facts.tickers.iter().map(|ticker| {
+        vec![
+            ("symbol", Some(ticker.symbol.value.clone())),
+            ("exchange", ticker.exchange.clone()),
+        ]
+    });
+    fields.collect()
 }

@@ -53,12 +53,9 @@ pub async fn eval_items(
     let mut skipped = Vec::new();
     let mut entries = 0;
     for gold in gold {
-        let published = match matcher.find(&gold.doc) {
-            Ok(document) => archive.load_tree(&document).await?,
-            Err(reason) => {
-                skipped.push(SkippedEntry::new(&gold.doc, reason));
-                None
-            }
+        let published = match matcher.find_or_skip(&gold.doc, &mut skipped) {
+            Some(document) => archive.load_tree(&document).await?,
+            None => None,
         };
         if published.is_none() && !count_missing {
             continue;
@@ -85,11 +82,8 @@ pub async fn eval_items(
 
 impl QuestionRow {
     fn new(question: ItemQuestion, scored: &[WrongItem]) -> Option<Self> {
-        let answers: Vec<&ScoredItem> = scored
-            .iter()
-            .map(|scored| &scored.item)
-            .filter(|item| item.question == question)
-            .collect();
+        let mut answers: Vec<&ScoredItem> = scored.iter().map(|scored| &scored.item).collect();
+        answers.retain(|item| item.question == question);
         let right = answers.iter().filter(|item| item.right).count();
         (!answers.is_empty()).then(|| Self {
             question,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stemma_archive::ApiError;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 
+use crate::SkippedEntry;
 use crate::question::GoldQuestion;
 
 /// Documents by path, locator, file name and file name without extension.
@@ -49,10 +50,8 @@ impl DocumentMatcher {
         let matches = self
             .by_name
             .get(name)
-            .or_else(|| self.by_name.get(stem(name)))
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        match matches {
+            .or_else(|| self.by_name.get(stem(name)));
+        match matches.map(Vec::as_slice).unwrap_or_default() {
             [] => Err("no document of this name".into()),
             [document] if document.entry().is_some() => Ok(Arc::clone(document)),
             [document] => Err(match &document.failure {
@@ -60,36 +59,37 @@ impl DocumentMatcher {
                 None => format!("it has no tree yet: {}", document.state.as_str()),
             }),
             several => {
-                let labels: Vec<&str> = several
+                let labels = several
                     .iter()
                     .take(5)
-                    .map(|document| document.label.as_str())
-                    .collect();
-                Err(format!(
-                    "{} documents have this name: {}",
-                    several.len(),
-                    labels.join(", ")
-                ))
+                    .map(|document| document.label.as_str());
+                let labels = labels.collect::<Vec<_>>().join(", ");
+                let count = several.len();
+                Err(format!("{count} documents have this name: {labels}"))
             }
         }
+    }
+
+    /// The same; the reason why there is none goes to `skipped`.
+    pub(super) fn find_or_skip(
+        &self,
+        name: &str,
+        skipped: &mut Vec<SkippedEntry>,
+    ) -> Option<Arc<CatalogDocument>> {
+        let found = self.find(name);
+        found
+            .map_err(|reason| skipped.push(SkippedEntry::new(name, reason)))
+            .ok()
     }
 
     /// # Errors
     /// The reason why the question is skipped.
     pub(super) fn resolve(&self, question: &GoldQuestion) -> Result<ResolvedQuestion, String> {
-        let document = question
-            .doc
-            .as_deref()
-            .map(|name| self.find(name))
-            .transpose()?;
+        let find = |name: &Option<String>| name.as_ref().map(|name| self.find(name)).transpose();
+        let document = find(&question.doc)?;
         let mut gold_pages = Vec::new();
         for gold in &question.gold_pages {
-            let other = gold
-                .doc
-                .as_deref()
-                .map(|name| self.find(name))
-                .transpose()?;
-            if let Some(document) = other.or_else(|| document.clone()) {
+            if let Some(document) = find(&gold.doc)?.or_else(|| document.clone()) {
                 gold_pages.push((document, gold.page));
             }
         }
@@ -103,19 +103,11 @@ impl DocumentMatcher {
 /// A file name without its extension and without the `.blind` of copies whose outline was removed.
 fn stem(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
-    let extension = [
-        ".pdf",
-        ".htm",
-        ".html",
-        ".xhtml",
-        ".md",
-        ".markdown",
-        ".txt",
-        ".text",
-    ]
-    .into_iter()
-    .find(|extension| lower.ends_with(extension))
-    .unwrap_or_default();
+    const EXTENSIONS: &str = ".pdf .htm .html .xhtml .md .markdown .txt .text";
+    let mut extensions = EXTENSIONS.split(' ');
+    let extension = extensions
+        .find(|extension| lower.ends_with(extension))
+        .unwrap_or_default();
     let name = &name[..name.len() - extension.len()];
     name.strip_suffix(".blind").unwrap_or(name)
 }

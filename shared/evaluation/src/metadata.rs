@@ -61,12 +61,9 @@ pub fn eval_metadata(
     let mut skipped = Vec::new();
     let mut documents = 0;
     for gold in gold {
-        let facts = match matcher.find(&gold.doc) {
-            Ok(document) => document.entry().map(|entry| entry.facts.clone()),
-            Err(reason) => {
-                skipped.push(SkippedEntry::new(&gold.doc, reason));
-                count_missing.then(FilingFacts::default)
-            }
+        let facts = match matcher.find_or_skip(&gold.doc, &mut skipped) {
+            Some(document) => document.entry().map(|entry| entry.facts.clone()),
+            None => count_missing.then(FilingFacts::default),
         };
         let Some(facts) = facts else { continue };
         documents += 1;

@@ -171,10 +171,8 @@ fn resolve_gold(
         }
         gold_pages.push((document.label.clone(), page));
     }
-    Ok((
-        gold_pages,
-        resolved.document.map(|document| document.label.clone()),
-    ))
+    let document = resolved.document.map(|document| document.label.clone());
+    Ok((gold_pages, document))
 }
 
 impl RetrievalRow {
@@ -202,9 +200,7 @@ impl RetrievalRow {
                 .is_some_and(|(best, _)| gold_pages.iter().any(|(doc, _)| doc == best)),
             ranks,
             latency_ms,
-            top_pages: ranked
-                .iter()
-                .take(LISTED_PAGES)
+            top_pages: (ranked.iter().take(LISTED_PAGES))
                 .map(|(doc, page)| format!("{doc}#p={page}"))
                 .collect(),
         }
@@ -214,18 +210,6 @@ impl RetrievalRow {
     fn hits_within(&self, depth: usize) -> usize {
         self.ranks.iter().filter(|rank| **rank <= depth).count()
     }
-
-    fn is_hit(&self, depth: usize) -> f64 {
-        indicator(self.hits_within(depth) > 0)
-    }
-
-    fn recall(&self, depth: usize) -> f64 {
-        self.hits_within(depth) as f64 / self.gold_pages as f64
-    }
-
-    fn reciprocal_rank(&self) -> f64 {
-        self.first_rank.map_or(0.0, |rank| 1.0 / rank as f64)
-    }
 }
 
 impl RetrievalMeans {
@@ -234,9 +218,13 @@ impl RetrievalMeans {
         Self {
             set: set.into(),
             questions: rows.len(),
-            hit: mean_by_depth(rows, RetrievalRow::is_hit),
-            recall: mean_by_depth(rows, RetrievalRow::recall),
-            mrr: mean_of(rows, RetrievalRow::reciprocal_rank),
+            hit: mean_by_depth(rows, |row, depth| indicator(row.hits_within(depth) > 0)),
+            recall: mean_by_depth(rows, |row, depth| {
+                row.hits_within(depth) as f64 / row.gold_pages as f64
+            }),
+            mrr: mean_of(rows, |row| {
+                row.first_rank.map_or(0.0, |rank| 1.0 / rank as f64)
+            }),
             document: mean_of(rows, |row| indicator(row.is_document_correct)),
             p50_ms: percentile(&latencies, 0.50),
             p95_ms: percentile(&latencies, 0.95),

@@ -1,5 +1,7 @@
 //! Scores the section trees of a collection against gold structures.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use stemma_archive::{ApiError, Archive};
 
@@ -35,26 +37,32 @@ pub struct StructureRow {
     pub score: StructureScore,
 }
 
-/// Means of `StructureScore` over documents. `None` if no gold structure covers the figure.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// The figures of a document.
+pub fn figures() -> [(&'static str, Figure); 9] {
+    [
+        ("precision", |score| score.precision),
+        ("recall", |score| Some(score.recall)),
+        ("f1", |score| Some(score.f1)),
+        ("same_page", |score| Some(score.same_page)),
+        ("near_page", |score| Some(score.near_page)),
+        ("loc_f1", |score| Some(score.loc_f1)),
+        ("level", |score| score.level),
+        ("ancestor", |score| score.ancestor),
+        ("parent", |score| score.parent),
+    ]
+}
+
+/// Reads a figure; `None` if the gold structure does not cover it.
+pub type Figure = fn(&StructureScore) -> Option<f64>;
+
+/// Means of figures over documents. `None` if no gold structure covers the figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StructureMeans {
     /// `all`, or the source of the gold data.
     pub set: String,
     pub documents: usize,
-    pub precision: Option<f64>,
-    pub recall: Option<f64>,
-    pub f1: Option<f64>,
-    pub same_page: Option<f64>,
-    pub near_page: Option<f64>,
-    pub loc_f1: Option<f64>,
-    pub level: Option<f64>,
-    pub ancestor: Option<f64>,
-    pub parent: Option<f64>,
-    pub coverage: Option<f64>,
-    /// Sum over all documents.
-    pub faults: usize,
-    /// Sum over all documents.
-    pub outside: usize,
+    #[serde(flatten)]
+    pub figures: BTreeMap<&'static str, Option<f64>>,
 }
 
 /// Scores the trees of the documents that the gold data names. With `count_missing`, a missing document counts as one
@@ -68,15 +76,10 @@ pub async fn eval_structure(
     let mut documents = Vec::new();
     let mut skipped = Vec::new();
     for gold in gold {
-        let (published, locator) = match matcher.find(&gold.doc) {
-            Ok(document) => (
-                archive.load_tree(&document).await?,
-                Some(document.label.clone()),
-            ),
-            Err(reason) => {
-                skipped.push(SkippedEntry::new(&gold.doc, reason));
-                (None, None)
-            }
+        let document = matcher.find_or_skip(&gold.doc, &mut skipped);
+        let published = match &document {
+            Some(document) => archive.load_tree(document).await?,
+            None => None,
         };
         if published.is_none() && !count_missing {
             continue;
@@ -85,16 +88,16 @@ pub async fn eval_structure(
         match score(gold, tree) {
             Some(score) => documents.push(StructureRow {
                 doc: gold.doc.clone(),
-                locator,
+                locator: document.map(|document| document.label.clone()),
                 source: gold.source.clone(),
                 scope: gold.scope(),
                 pages: gold.pages,
                 score,
             }),
-            None => skipped.push(SkippedEntry::new(
-                &gold.doc,
-                "too many sections to compare".into(),
-            )),
+            None => {
+                let reason = "too many sections to compare".into();
+                skipped.push(SkippedEntry::new(&gold.doc, reason));
+            }
         }
     }
     Ok(StructureEval {
@@ -105,36 +108,16 @@ pub async fn eval_structure(
 }
 
 impl StructureMeans {
-    /// The figures of a single document.
-    pub fn from_row(row: &StructureRow) -> Self {
-        Self::new(&row.doc, &[row])
-    }
-
     fn new(set: &str, rows: &[&StructureRow]) -> Self {
-        let scores: Vec<&StructureScore> = rows.iter().map(|row| &row.score).collect();
-        let scores = scores.as_slice();
         Self {
             set: set.into(),
             documents: rows.len(),
-            precision: mean_of(scores, |score| score.precision),
-            recall: mean_of(scores, |score| Some(score.recall)),
-            f1: mean_of(scores, |score| Some(score.f1)),
-            same_page: mean_of(scores, |score| Some(score.same_page)),
-            near_page: mean_of(scores, |score| Some(score.near_page)),
-            loc_f1: mean_of(scores, |score| Some(score.loc_f1)),
-            level: mean_of(scores, |score| score.level),
-            ancestor: mean_of(scores, |score| score.ancestor),
-            parent: mean_of(scores, |score| score.parent),
-            coverage: mean_of(scores, |score| score.coverage),
-            faults: scores
-                .iter()
-                .map(|score| score.faults.values().sum::<usize>())
-                .sum(),
-            outside: scores.iter().map(|score| score.outside).sum(),
+            figures: (figures().iter())
+                .map(|(name, figure)| {
+                    let values = rows.iter().filter_map(|row| figure(&row.score));
+                    (*name, mean(values))
+                })
+                .collect(),
         }
     }
-}
-
-fn mean_of(scores: &[&StructureScore], figure: fn(&StructureScore) -> Option<f64>) -> Option<f64> {
-    mean(scores.iter().filter_map(|score| figure(score)))
 }

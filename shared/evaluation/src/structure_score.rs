@@ -1,9 +1,9 @@
 //! Scores one section tree against the gold structure of its document.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde::Serialize;
-use stemma_document::{Extent, SectionSpan, SectionTree};
+use stemma_document::{SectionSpan, SectionTree};
 
 use crate::gold::{GoldScope, GoldStructure};
 use crate::matching::{Pairs, best_matching};
@@ -41,12 +41,6 @@ pub struct StructureScore {
     pub ancestor: Option<f64>,
     /// Share of matched sections whose parent is correct.
     pub parent: Option<f64>,
-    /// Share of pages inside a section.
-    pub coverage: Option<f64>,
-    /// Structural faults of the tree, by name.
-    pub faults: BTreeMap<&'static str, usize>,
-    /// Sections that extend beyond their parent's pages.
-    pub outside: usize,
     /// False negatives: page and title.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<(Option<u32>, String)>,
@@ -66,8 +60,6 @@ struct Heading {
     parent: Option<usize>,
     /// First page or line.
     start: Option<u32>,
-    /// Last page.
-    end: Option<u32>,
 }
 
 /// Gold and predicted headings with their one-to-one matching.
@@ -84,9 +76,6 @@ struct Alignment {
 pub fn score(gold: &GoldStructure, tree: Option<&SectionTree>) -> Option<StructureScore> {
     let alignment = Alignment::new(gold, tree)?;
     let matched = alignment.pairs.len();
-    let pages = gold
-        .pages
-        .filter(|_| tree.is_none_or(|tree| matches!(tree.extent, Extent::Pages(_))));
     let scope = gold.scope();
     let in_scope = alignment.predicted_in_scope(scope);
     let gold_count = alignment.gold.len();
@@ -94,7 +83,6 @@ pub fn score(gold: &GoldStructure, tree: Option<&SectionTree>) -> Option<Structu
     let near = alignment.pairs_within(1);
     let (_, near_recall, loc_f1) = precision_recall_f1(near, in_scope, gold_count);
     let recall_only = scope == GoldScope::RecallOnly;
-    let (faults, outside) = faults(&alignment.predicted, pages);
     let mut score = StructureScore {
         gold: gold_count,
         predicted: alignment.predicted.len(),
@@ -108,29 +96,27 @@ pub fn score(gold: &GoldStructure, tree: Option<&SectionTree>) -> Option<Structu
         level: None,
         ancestor: None,
         parent: None,
-        coverage: pages.map(|pages| coverage(&alignment.predicted, pages)),
-        faults,
-        outside,
         missed: unmatched(&alignment.gold, &alignment.predicted_of_gold),
         extra: unmatched(&alignment.predicted, &alignment.gold_of_predicted),
         moved: alignment.moved(),
     };
     if gold.levels_reliable {
-        score.level = Some(alignment.share_where(|gold, predicted| gold.depth == predicted.depth));
-        score.ancestor = Some(alignment.share_where(|gold, predicted| {
+        let Alignment {
+            gold,
+            predicted,
+            predicted_of_gold,
+            gold_of_predicted,
+            ..
+        } = &alignment;
+        score.level = Some(alignment.share_where(|one, other| one.depth == other.depth));
+        score.ancestor = Some(alignment.share_where(|one, other| {
             alignment.is_match(
-                nearest_matched_ancestor(gold, &alignment.gold, &alignment.predicted_of_gold),
-                nearest_matched_ancestor(
-                    predicted,
-                    &alignment.predicted,
-                    &alignment.gold_of_predicted,
-                ),
+                nearest_matched_ancestor(one, gold, predicted_of_gold),
+                nearest_matched_ancestor(other, predicted, gold_of_predicted),
             )
         }));
-        score.parent = Some(
-            alignment
-                .share_where(|gold, predicted| alignment.is_match(gold.parent, predicted.parent)),
-        );
+        score.parent =
+            Some(alignment.share_where(|one, other| alignment.is_match(one.parent, other.parent)));
     }
     Some(score)
 }
@@ -242,7 +228,6 @@ fn gold_headings(gold: &GoldStructure) -> Vec<Heading> {
             depth,
             parent,
             start: node.page.or(node.line),
-            end: None,
         });
     }
     headings
@@ -253,9 +238,9 @@ fn predicted_headings(tree: &SectionTree) -> Vec<Heading> {
     let mut headings: Vec<Heading> = Vec::new();
     for (depth, section) in tree.walk() {
         open.truncate(depth - 1);
-        let (start, end) = match section.span {
-            SectionSpan::Pages { pages, .. } => (pages.start().get(), Some(pages.end().get())),
-            SectionSpan::Lines { start, .. } => (start, None),
+        let start = match section.span {
+            SectionSpan::Pages { pages, .. } => pages.start().get(),
+            SectionSpan::Lines { start, .. } => start,
         };
         let parent = open.last().copied();
         open.push(headings.len());
@@ -265,7 +250,6 @@ fn predicted_headings(tree: &SectionTree) -> Vec<Heading> {
             depth,
             parent,
             start: Some(start),
-            end,
         });
     }
     headings
@@ -332,64 +316,5 @@ fn unmatched(headings: &[Heading], matched: &HashMap<usize, usize>) -> Vec<(Opti
         .enumerate()
         .filter(|(index, _)| !matched.contains_key(index))
         .map(|(_, heading)| (heading.start, heading.title.clone()))
-        .collect()
-}
-
-/// Share of the pages inside a section.
-fn coverage(headings: &[Heading], pages: u32) -> f64 {
-    let mut ranges: Vec<(u32, u32)> = headings
-        .iter()
-        .filter_map(|heading| Some((heading.start?.max(1), heading.end?.min(pages))))
-        .collect();
-    ranges.sort_unstable();
-    let mut covered = 0;
-    let mut next = 1;
-    for (start, end) in ranges {
-        covered += (end + 1).saturating_sub(start.max(next));
-        next = next.max(end + 1);
-    }
-    f64::from(covered) / f64::from(pages.max(1))
-}
-
-/// Faults by name, and the number of sections that extend beyond their parent's pages. Those are no fault: a parent may
-/// end where its first child starts.
-fn faults(headings: &[Heading], pages: Option<u32>) -> (BTreeMap<&'static str, usize>, usize) {
-    let mut faults = BTreeMap::new();
-    let mut outside = 0;
-    let mut last_siblings: HashMap<Option<usize>, (u32, u32)> = HashMap::new();
-    for heading in headings {
-        let range = heading.start.zip(heading.end);
-        let sibling = range.and_then(|range| last_siblings.insert(heading.parent, range));
-        for fault in heading_faults(heading, sibling, pages) {
-            *faults.entry(fault).or_default() += 1;
-        }
-        let parent = heading
-            .parent
-            .and_then(|parent| headings[parent].start.zip(headings[parent].end));
-        if let (Some((start, end)), Some((parent_start, parent_end))) = (range, parent) {
-            outside += usize::from(start < parent_start || end > parent_end);
-        }
-    }
-    (faults, outside)
-}
-
-fn heading_faults(
-    heading: &Heading,
-    previous_sibling: Option<(u32, u32)>,
-    pages: Option<u32>,
-) -> Vec<&'static str> {
-    let mut checks = vec![("empty_title", heading.title.trim().is_empty())];
-    if let Some((start, end)) = heading.start.zip(heading.end) {
-        checks.push(("ends_before_start", start > end));
-        let after_last = pages.is_some_and(|pages| end > pages);
-        checks.push(("out_of_range", start < 1 || after_last));
-        if let Some((sibling_start, sibling_end)) = previous_sibling {
-            checks.push(("out_of_order", start < sibling_start));
-            checks.push(("overlap", start >= sibling_start && start < sibling_end));
-        }
-    }
-    checks
-        .into_iter()
-        .filter_map(|(name, failed)| failed.then_some(name))
         .collect()
 }

@@ -80,23 +80,21 @@ pub async fn eval_text(
     let mut documents = Vec::new();
     let mut skipped = Vec::new();
     for (doc, gold_pages) in by_doc {
-        let loaded = match matcher.find(doc) {
-            Ok(document) => load_body(archive, &document)
-                .await?
-                .map(|body| (body, document.label.clone()))
-                .ok_or("its text is not in the store".into()),
-            Err(reason) => Err(reason),
+        let document = matcher.find_or_skip(doc, &mut skipped);
+        let body = match &document {
+            Some(document) => load_body(archive, document).await?,
+            None => None,
         };
-        let (body, locator) = match loaded {
-            Ok((body, locator)) => (Some(body), Some(locator)),
-            Err(reason) => {
-                skipped.push(SkippedEntry::new(doc, reason));
-                (None, None)
-            }
-        };
+        if let (Some(_), None) = (&document, &body) {
+            let reason = "its text is not in the store".into();
+            skipped.push(SkippedEntry::new(doc, reason));
+        }
         if body.is_none() && !count_missing {
             continue;
         }
+        let locator = document
+            .filter(|_| body.is_some())
+            .map(|document| document.label.clone());
         let pages: Vec<PageScore> = gold_pages
             .iter()
             .map(|gold| PageScore {
@@ -111,10 +109,7 @@ pub async fn eval_text(
             pages,
         });
     }
-    let pages: Vec<PageScore> = documents
-        .iter()
-        .flat_map(|row| row.pages.iter().copied())
-        .collect();
+    let pages: Vec<PageScore> = documents.iter().flat_map(|row| row.pages.clone()).collect();
     let weak_pages = pages
         .iter()
         .filter(|page| page.score.words < WEAK_BELOW)
@@ -187,15 +182,8 @@ fn characters(words: &[&str]) -> Vec<char> {
 }
 
 fn numbers(text: &str) -> Vec<&str> {
-    NUMBER
-        .as_ref()
-        .map(|number| {
-            number
-                .find_iter(text)
-                .map(|number_match| number_match.as_str())
-                .collect()
-        })
-        .unwrap_or_default()
+    let numbers = NUMBER.iter().flat_map(|number| number.find_iter(text));
+    numbers.map(|number| number.as_str()).collect()
 }
 
 /// NFKC with plain dashes, quotes and bullets, without soft hyphens and invisible characters.

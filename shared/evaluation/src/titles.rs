@@ -288,8 +288,8 @@ fn normalize(title: &str) -> String {
 /// Replaces everything but letters, digits and underscores by single spaces. Apostrophes are removed.
 fn words(title: &str) -> String {
     let title = title.replace('\'', "");
-    title
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
+    let words = title.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")

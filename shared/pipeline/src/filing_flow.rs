@@ -11,10 +11,7 @@ use stemma_store::{Env, FailureRecord, PortResult, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
-use crate::stages::{
-    CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, OCR_REVISIONS, Outline, Paginate, Publish,
-    REVISIONS, VISION_REVISIONS, Withdraw,
-};
+use crate::stages::{Correct, Outline, Paginate, Publish, STAGES, StageUse, Withdraw};
 use crate::{changes, llm_flow, ocr_flow, versions};
 
 /// Raise it when the flow itself changes. Never lower it or the revision of a stage.
@@ -23,12 +20,7 @@ pub(crate) const FLOW_REVISION: u32 = 1;
 #[async_trait]
 impl Flow for FilingFlow {
     /// Rises with the flow and each stage, so that the next ingest rebuilds what older revisions published.
-    const REVISION: u32 = FLOW_REVISION
-        + sum(&REVISIONS)
-        + sum_increments(&OCR_REVISIONS)
-        + sum_increments(&VISION_REVISIONS)
-        + sum_increments(&MODEL_REVISIONS)
-        + sum_increments(&CORRECTION_REVISIONS);
+    const REVISION: u32 = FLOW_REVISION + sum(&STAGES);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let version = versions::document_version(run)
@@ -112,18 +104,11 @@ fn tree_by_person(
     Ok((tree.digest, correct.key(replay.settings())))
 }
 
-const fn sum(stages: &[(&str, u32)]) -> u32 {
+// A stage that came after the first ones adds its increments over the first revision: nothing was published with it before.
+const fn sum(stages: &[(&str, u32, StageUse)]) -> u32 {
     match stages {
         [] => 0,
-        [(_, revision), rest @ ..] => *revision + sum(rest),
-    }
-}
-
-// The sum of all increments over the first revision. A new stage adds nothing, because nothing was published
-// with it yet.
-const fn sum_increments(stages: &[(&str, u32)]) -> u32 {
-    match stages {
-        [] => 0,
-        [(_, revision), rest @ ..] => *revision - 1 + sum_increments(rest),
+        [(_, revision, StageUse::All | StageUse::Rules), rest @ ..] => *revision + sum(rest),
+        [(_, revision, _), rest @ ..] => *revision - 1 + sum(rest),
     }
 }

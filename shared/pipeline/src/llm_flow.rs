@@ -40,12 +40,11 @@ pub(crate) fn tree_by_llm(
         description: described,
     };
     if model.on_failure == OnModelFailure::Fail {
-        let all = answers
-            .summaries
-            .iter()
-            .chain([&answers.description])
-            .flatten();
-        fail_on_error(all.filter_map(|(_, answer)| answer.as_ref().err()))?;
+        let all = answers.summaries.iter().chain([&answers.description]);
+        fail_on_error(
+            all.flatten()
+                .filter_map(|(_, answer)| answer.as_ref().err()),
+        )?;
     }
     let assemble = Assemble {
         text,
@@ -184,10 +183,8 @@ fn ask_summaries(
                     .into_iter()
                     .map(|(index, task)| (index, Summarize(task)))
                     .unzip();
-                let keys: Vec<TaskKey> = stages
-                    .iter()
-                    .map(|stage| stage.key(replay.settings()))
-                    .collect();
+                let settings = replay.settings();
+                let keys: Vec<TaskKey> = stages.iter().map(|stage| stage.key(settings)).collect();
                 let answers = replay.results(stages)?;
                 let mut results = below.to_vec();
                 for ((index, key), answer) in indices.into_iter().zip(keys).zip(answers) {
@@ -210,26 +207,19 @@ fn ask_description(
         return Ok(None);
     };
     let describe = Describe(task);
-    let answer = replay.result(&describe)?;
-    Ok(Some((
-        describe.key(replay.settings()),
-        answer.map_err(|record| record.code),
-    )))
+    let answer = replay.result(&describe)?.map_err(|record| record.code);
+    Ok(Some((describe.key(replay.settings()), answer)))
 }
 
 // Stops the flow at the first failed question.
 fn fail_on_error<'a>(mut codes: impl Iterator<Item = &'a String>) -> Result<(), FlowStop> {
-    match codes.next() {
-        None => Ok(()),
-        Some(code) => {
-            let failure = Failure::permanent(
-                code,
-                "the model did not answer a question about this document",
-            )
-            .with_next("run it again, or set model.on_failure to `gap` or `offline`");
-            Err(FlowStop::Failed(FailureRecord::new(failure, "model", 1, 0)))
-        }
-    }
+    let Some(code) = codes.next() else {
+        return Ok(());
+    };
+    let message = "the model did not answer a question about this document";
+    let failure = Failure::permanent(code, message)
+        .with_next("run it again, or set model.on_failure to `gap` or `offline`");
+    Err(FlowStop::Failed(FailureRecord::new(failure, "model", 1, 0)))
 }
 
 // The replies leave no window open.
@@ -241,10 +231,8 @@ fn unfinished_error() -> FlowStop {
 
 // Submission refuses these settings too.
 fn no_model_error() -> FlowStop {
-    let failure = Failure::permanent(
-        "config.no_model",
-        "structure = \"llm\" needs a model, and the settings do not name one",
-    )
-    .with_next("set model.name and model.base_url, or structure = \"auto\"");
+    let message = "structure = \"llm\" needs a model, and the settings do not name one";
+    let failure = Failure::permanent("config.no_model", message)
+        .with_next("set model.name and model.base_url, or structure = \"auto\"");
     FlowStop::Failed(FailureRecord::new(failure, "submit", 1, 0))
 }

@@ -40,21 +40,14 @@ pub struct BrowseArgs {
 }
 
 pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandError> {
-    let BrowseArgs {
-        scope,
-        query,
-        conditions,
-        recursive,
-        limit,
-    } = args;
     let reader = open_indexed(context).await?;
     let output = &context.output;
     let request = BrowseRequest {
-        query,
-        scope,
-        filter: conditions.map(Into::into),
-        recursive,
-        limit: Some(limit.clamp(1, MAX_LIMIT)),
+        query: args.query,
+        scope: args.scope,
+        filter: args.conditions.map(Into::into),
+        recursive: args.recursive,
+        limit: Some(args.limit.clamp(1, MAX_LIMIT)),
         ..BrowseRequest::default()
     };
     let view = reader.browse(&request).await?;
@@ -62,7 +55,7 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
         view.documents.iter().for_each(|hit| show(hit, output));
     });
     show_notes(&view.notes, output);
-    output.note(&output.dim(&footer(&view, recursive)));
+    output.note(&output.dim(&footer(&view, args.recursive)));
     Ok(Exit::nothing_if(view.documents.is_empty()))
 }
 
@@ -76,39 +69,26 @@ fn show(hit: &BrowseHit, output: &Output) {
         output.bold(&clean(&document.locator)),
         hit.score
     ));
-    output.line(&format!(
-        "   {}  {}  {}",
-        clean(&best.locator),
-        short_section_path(&best.path),
-        page_or_line_range(best.pages, best.lines)
-    ));
+    let locator = clean(&best.locator);
+    let path = short_section_path(&best.path);
+    let place = page_or_line_range(best.pages, best.lines);
+    output.line(&format!("   {locator}  {path}  {place}"));
     if !best.excerpt.text.is_empty() {
-        output.line(&excerpt_line(
-            output,
-            &best.excerpt.text,
-            &best.excerpt.highlights,
-        ));
+        let excerpt = &best.excerpt;
+        output.line(&excerpt_line(output, &excerpt.text, &excerpt.highlights));
     }
 }
 
 fn footer(view: &BrowseResponse, recursive: bool) -> String {
-    let routed: Vec<String> = view
-        .routed
-        .iter()
-        .map(|chip| format!("{}: {}", chip.facet, chip.value))
-        .collect();
-    let routed = if routed.is_empty() {
-        String::new()
-    } else {
-        format!(" · {}", clean(&routed.join(", ")))
-    };
-    let below = if view.documents_in_scope == 0 && !recursive {
-        " in this folder (-R includes subfolders)"
-    } else {
-        ""
-    };
-    format!(
-        "{}{below}{routed} · no model",
-        counted(view.documents_in_scope, "document")
-    )
+    let mut footer = counted(view.documents_in_scope, "document");
+    if view.documents_in_scope == 0 && !recursive {
+        footer += " in this folder (-R includes subfolders)";
+    }
+    if !view.routed.is_empty() {
+        let filters: Vec<String> = (view.routed.iter())
+            .map(|filter| format!("{}: {}", filter.facet, filter.value))
+            .collect();
+        footer += &format!(" · {}", clean(&filters.join(", ")));
+    }
+    footer + " · no model"
 }

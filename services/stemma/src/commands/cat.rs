@@ -81,38 +81,28 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     } else {
         TextScope::Full
     };
+    let output = &context.output;
     let mut views = Vec::new();
     for locator in &args.locators {
-        views.push(read(&reader, &args, locator, part).await?);
+        views.push(reader.text(&part_of(&args, locator)?, part).await?);
     }
     for view in &views {
-        note_recognition(view, &context.output);
-        warn(view, &context.output);
+        note_recognition(view, output);
+        warn(view, output);
     }
-    if context.output.is_text() {
-        views.iter().for_each(|view| show(view, &context.output));
-    } else if let [view] = views.as_slice() {
-        context.output.json(view);
-    } else {
-        context.output.json(&views);
+    match views.as_slice() {
+        [view] => output.show(view, || show(view, output)),
+        views => output.show(&views, || views.iter().for_each(|view| show(view, output))),
     }
-    let doubtful = views.iter().any(|view| {
-        view.item
-            .as_ref()
-            .is_some_and(|item| item.boundary_unverifiable)
-    });
-    Ok(
-        match (
-            views.iter().all(|view: &TextResponse| {
-                view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
-            }),
-            doubtful,
-        ) {
-            (true, _) => Exit::Nothing,
-            (false, true) => Exit::SomeFailed,
-            (false, false) => Exit::Done,
-        },
-    )
+    let is_empty = |view: &TextResponse| {
+        view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
+    };
+    let mut items = views.iter().filter_map(|view| view.item.as_ref());
+    Ok(match views.iter().all(is_empty) {
+        true => Exit::Nothing,
+        false if items.any(|item| item.boundary_unverifiable) => Exit::SomeFailed,
+        false => Exit::Done,
+    })
 }
 
 async fn write_image(
@@ -121,10 +111,8 @@ async fn write_image(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let [locator] = args.locators.as_slice() else {
-        return Err(CommandError::new(
-            "cat.one_image_only",
-            "one picture is written at a time",
-        ));
+        let message = "one picture is written at a time";
+        return Err(CommandError::new("cat.one_image_only", message));
     };
     if args.output.is_none() && context.output.width.is_some() {
         let message = "a picture is not written to a terminal";
@@ -159,36 +147,24 @@ fn parse_region(text: &str) -> Result<PageRegion, String> {
     })
 }
 
-async fn read(
-    reader: &Archive,
-    args: &CatArgs,
-    locator: &str,
-    part: TextScope,
-) -> Result<TextResponse, CommandError> {
-    Ok(reader.text(&part_of(args, locator)?, part).await?)
-}
-
 // The locator with the part that an option names.
 fn part_of(args: &CatArgs, locator: &str) -> Result<String, CommandError> {
-    let fragment = [
+    let parts = [
         ("p=", &args.page),
         ("", &args.section),
         ("item-", &args.item),
     ];
-    let fragment = fragment
-        .into_iter()
-        .find_map(|(prefix, value)| Some(format!("{prefix}{}", value.as_ref()?)));
-    let Some(fragment) = fragment else {
+    let named =
+        |(prefix, value): (&str, &Option<String>)| Some(format!("{prefix}{}", value.as_ref()?));
+    let Some(fragment) = parts.into_iter().find_map(named) else {
         return Ok(locator.to_owned());
     };
     let document = stemma_archive::document_part(locator);
     let whole = format!("{document}#{fragment}");
     if stemma_archive::document_part(&whole) != document {
-        return Err(CommandError::new(
-            "cat.part_unknown",
-            format!("`{fragment}` is not a part of a document"),
-        )
-        .with_next("use --page 5-7,9, --section 0007 or --item 1A"));
+        let message = format!("`{fragment}` is not a part of a document");
+        return Err(CommandError::new("cat.part_unknown", message)
+            .with_next("use --page 5-7,9, --section 0007 or --item 1A"));
     }
     Ok(whole)
 }
@@ -205,33 +181,24 @@ fn note_recognition(view: &TextResponse, output: &Output) {
         .collect();
     if !read.is_empty() {
         let doubtful: usize = read.iter().map(|ocr| ocr.doubtful.len()).sum();
-        output.note(&output.dim(&format!(
-            "text recognition read {}; {} in doubt",
-            counted(read.len(), "page"),
-            counted(doubtful, "word")
-        )));
+        let pages = counted(read.len(), "page");
+        let words = counted(doubtful, "word");
+        output.note(&output.dim(&format!("text recognition read {pages}; {words} in doubt")));
     }
 }
 
 // Warnings and cross references of an Item.
 fn warn(view: &TextResponse, output: &Output) {
     let Some(item) = &view.item else { return };
-    let name = item.locator.as_deref().unwrap_or(&view.locator);
+    let name = clean(item.locator.as_deref().unwrap_or(&view.locator));
     if item.boundary_unverifiable {
         let why = "start or end of this Item could not be verified";
-        output.error(&format!(
-            "warning: {}: {why} (boundary_unverifiable)",
-            clean(name)
-        ));
+        output.error(&format!("warning: {name}: {why} (boundary_unverifiable)"));
     }
-    let elsewhere = links_line(&item.content);
+    let elsewhere = clean(&links_line(&item.content));
     if let Some(status) = item.status.filter(|_| !elsewhere.is_empty()) {
-        output.note(&output.dim(&format!(
-            "{} is answered {}: {}",
-            clean(name),
-            word(&status),
-            clean(&elsewhere)
-        )));
+        let status = word(&status);
+        output.note(&output.dim(&format!("{name} is answered {status}: {elsewhere}")));
     }
 }
 
@@ -249,7 +216,7 @@ fn show(view: &TextResponse, output: &Output) {
 // Tabs are layout and become spaces; `clean` escapes other control characters.
 fn lines(text: &str, output: &Output) {
     if !text.is_empty() {
-        text.split('\n')
-            .for_each(|line| output.line(&clean(&line.replace('\t', "    "))));
+        let lines = text.split('\n');
+        lines.for_each(|line| output.line(&clean(&line.replace('\t', "    "))));
     }
 }

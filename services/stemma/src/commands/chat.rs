@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use serde_json::json;
 use stemma_answers::{ConversationTurn, MAX_EARLIER};
 
-use super::ask::{AskOptions, AskSession, show};
+use super::ask::{AskOptions, AskSession, ProgressNotes, show};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, OutputFormat, clean};
@@ -34,7 +34,7 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
     let output = &context.output;
     let session = AskSession::open(context).await?;
     let mut chat = Chat {
-        initial_scopes: args.how.scopes.clone(),
+        initial_scopes: args.how.scope.scopes.clone(),
         options: args.how,
         history: Vec::new(),
     };
@@ -117,23 +117,18 @@ impl Chat {
         session: &AskSession,
         output: &Output,
     ) -> Result<(), CommandError> {
-        let scopes = if scope.is_empty() {
-            self.initial_scopes.clone()
-        } else {
-            vec![scope.to_owned()]
-        };
         let mut how = self.options.clone();
-        how.scopes = scopes;
+        how.scope.scopes = match scope {
+            "" => self.initial_scopes.clone(),
+            scope => vec![scope.to_owned()],
+        };
         how.question("what is there?", &session.reader)?;
         self.options = how;
-        output.note(&format!(
-            "scope: {}",
-            if self.options.scopes.is_empty() {
-                "all documents".into()
-            } else {
-                clean(&self.options.scopes.join(", "))
-            }
-        ));
+        let scope = match self.options.scope.scopes.as_slice() {
+            [] => "all documents".into(),
+            scopes => clean(&scopes.join(", ")),
+        };
+        output.note(&format!("scope: {scope}"));
         Ok(())
     }
 
@@ -145,7 +140,9 @@ impl Chat {
     ) -> Result<(), CommandError> {
         let mut question = self.options.question(text, &session.reader)?;
         question.earlier.clone_from(&self.history);
-        let answer = session.answer(&question, output).await?;
+        let answer = session
+            .answer(&question, &mut ProgressNotes(output))
+            .await?;
         if output.is_text() {
             show::answer(&answer, output);
         } else {

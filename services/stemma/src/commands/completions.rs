@@ -3,7 +3,9 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::error::Exit;
+use crate::Cli;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
 
 /// Print completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -16,12 +18,8 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-pub fn run<C: CommandFactory>(args: &CompletionsArgs) -> Exit {
-    clap_complete::generate(
-        args.shell,
-        &mut C::command(),
-        "stemma",
-        &mut std::io::stdout(),
-    );
-    Exit::Done
+pub async fn run(args: CompletionsArgs, _: &Context) -> Result<Exit, CommandError> {
+    let mut stdout = std::io::stdout();
+    clap_complete::generate(args.shell, &mut Cli::command(), "stemma", &mut stdout);
+    Ok(Exit::Done)
 }

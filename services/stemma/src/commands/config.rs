@@ -23,39 +23,37 @@ pub struct ConfigArgs {
     pub pattern: Option<String>,
 }
 
-pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut settings = context.loaded_config()?.settings.clone();
-    settings.retain(|setting| {
-        args.pattern
-            .as_ref()
-            .is_none_or(|pattern| setting.key.contains(pattern))
-    });
-    if context.output.is_text() {
+pub async fn run(args: ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
+    let pattern = args.pattern.unwrap_or_default();
+    let settings = context.loaded_config()?.settings.iter();
+    let settings: Vec<_> = settings
+        .filter(|setting| setting.key.contains(&pattern))
+        .collect();
+    let rows: Vec<_> = settings
+        .iter()
+        .map(|s| serde_json::json!({ "key": s.key, "value": s.value, "default": s.default, "unit": unit(&s.key), "source": s.source }))
+        .collect();
+    context.output.show(&rows, || {
         use Column::{Left, Text};
         let mut table = Table::new([Left, Text, Text, Left, Left]);
         table.row(["setting", "value", "default", "unit", "source"]);
         for setting in &settings {
-            let default = if setting.value == setting.default {
-                String::new()
-            } else {
-                setting.default.to_string()
-            };
             let value = setting.value.to_string();
+            let default = setting.default.to_string();
+            let default = if setting.value == setting.default {
+                ""
+            } else {
+                &default
+            };
             table.row([
-                setting.key.clone(),
-                value,
+                setting.key.as_str(),
+                &value,
                 default,
-                unit(&setting.key).into(),
-                setting.source.clone(),
+                unit(&setting.key),
+                &setting.source,
             ]);
         }
         table.print(&context.output);
-    } else {
-        let rows: Vec<_> = settings
-            .iter()
-            .map(|s| serde_json::json!({ "key": s.key, "value": s.value, "default": s.default, "unit": unit(&s.key), "source": s.source }))
-            .collect();
-        context.output.json(&rows);
-    }
+    });
     Ok(Exit::nothing_if(settings.is_empty()))
 }

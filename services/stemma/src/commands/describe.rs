@@ -5,7 +5,7 @@ use stemma_store::Env;
 
 use crate::commands::open::open;
 use crate::context::Context;
-use crate::cost::{NANOS_PER_DOLLAR, money_from_nanos, some_dollars};
+use crate::cost::{money_from_nanos, nanodollars, some_dollars};
 use crate::error::{CommandError, Exit};
 use crate::model_clients;
 use crate::output::{Output, clean};
@@ -39,17 +39,12 @@ pub async fn run(args: DescribeArgs, context: &Context) -> Result<Exit, CommandE
     let vision = vision.ok_or_else(stemma_archive::Vision::not_configured)?;
     let reader = open(context).await?;
     let (listed, page) = reader.one_page(&args.locator)?;
-    let nanodollars = args
-        .budget
-        .map(|dollars| (dollars * NANOS_PER_DOLLAR) as u64);
-    let described = vision.describe(&reader, &listed, page, nanodollars).await?;
+    let budget = args.budget.map(nanodollars);
+    let described = vision.describe(&reader, &listed, page, budget).await?;
     let output = &context.output;
-    output.print(&described, &described, || show(&described, output));
+    output.show(&described, || show(&described, output));
     output.note(&output.dim(&footer(&described)));
-    Ok(match described.figures.is_empty() {
-        true => Exit::Nothing,
-        false => Exit::Done,
-    })
+    Ok(Exit::nothing_if(described.figures.is_empty()))
 }
 
 fn show(described: &DescribedPage, output: &Output) {
@@ -61,11 +56,8 @@ fn show(described: &DescribedPage, output: &Output) {
             "" => "(no title)",
             title => title,
         };
-        output.line(&format!(
-            "{} · {}",
-            output.bold(&clean(title)),
-            clean(&figure.kind)
-        ));
+        let title = output.bold(&clean(title));
+        output.line(&format!("{title} · {}", clean(&figure.kind)));
         output.line(&format!("  by sight: {}", clean(&figure.shows)));
         for value in &figure.values {
             let label = clean(&value.label);

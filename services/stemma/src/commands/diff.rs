@@ -9,7 +9,9 @@ use stemma_archive::{
 use stemma_diff::DiffStatus;
 
 use crate::commands::diff_trees;
-use crate::commands::format::{identity, page_or_line_range};
+use crate::commands::format::{
+    counts, identity, page_or_line, page_or_line_range, remarks, short_title,
+};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -18,7 +20,6 @@ use crate::table::{Column, Table, thousands};
 
 // Sentences of each kind to show per section if only a part is compared.
 const SENTENCES: usize = 3;
-const TITLE_COLUMNS: usize = 60;
 
 /// Compare two documents section by section: what was added, removed, reworded, renamed, moved.
 #[derive(Debug, clap::Args)]
@@ -103,12 +104,11 @@ fn show(view: &Comparison, all: bool, output: &Output) {
     }
     output.line("");
     let divided = divided(&view.pairs);
-    view.pairs
-        .iter()
-        .filter(|pair: &&SectionPair| {
-            all || pair.outcome != DiffStatus::Unchanged || pair.renamed || pair.moved
-        })
-        .for_each(|pair| section(pair, &divided, output));
+    for pair in &view.pairs {
+        if all || pair.outcome != DiffStatus::Unchanged || pair.renamed || pair.moved {
+            section(pair, &divided, output);
+        }
+    }
     view.notes.iter().for_each(|note| output.note(&clean(note)));
     if !all && view.counts.unchanged > 0 {
         output.note(&output.dim(
@@ -118,37 +118,27 @@ fn show(view: &Comparison, all: bool, output: &Output) {
 }
 
 fn side(side: &ComparedSide, output: &Output) -> String {
-    format!(
-        "{}  {}",
-        output.bold(&clean(&side.locator)),
-        clean(&identity(&side.document).join(" · "))
-    )
+    let identity = clean(&identity(&side.document).join(" · "));
+    format!("{}  {identity}", output.bold(&clean(&side.locator)))
 }
 
 // `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
 fn summary_line(view: &Comparison) -> String {
-    let counts = &view.counts;
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(percent(view.changed).map(|share| format!("{share} of words changed")));
-    let labeled_counts = [
-        (counts.modified, "modified"),
-        (counts.added, "added"),
-        (counts.removed, "removed"),
-        (counts.unchanged, "unchanged"),
-        (counts.unknown, "without text"),
-        (counts.renamed, "renamed"),
-        (counts.moved, "moved"),
-    ];
-    parts.extend(
-        labeled_counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}")),
-    );
-    if parts.is_empty() {
-        "no sections".into()
-    } else {
-        parts.join(" · ")
+    let pairs = &view.counts;
+    let changed = percent(view.changed).map(|share| format!("{share} of words changed"));
+    let counts = counts([
+        (pairs.modified as u64, "modified"),
+        (pairs.added as u64, "added"),
+        (pairs.removed as u64, "removed"),
+        (pairs.unchanged as u64, "unchanged"),
+        (pairs.unknown as u64, "without text"),
+        (pairs.renamed as u64, "renamed"),
+        (pairs.moved as u64, "moved"),
+    ]);
+    let parts: Vec<String> = changed.into_iter().chain(counts).collect();
+    match parts.is_empty() {
+        true => "no sections".into(),
+        false => parts.join(" · "),
     }
 }
 
@@ -168,23 +158,24 @@ fn items(view: &Comparison, output: &Output) {
         let Some(existing_side) = item.right.as_ref().or(item.left.as_ref()) else {
             continue;
         };
+        let TextChurn {
+            left_words,
+            right_words,
+            ..
+        } = item.churn;
         let words = format!(
             "{} → {} words",
-            thousands(item.churn.left_words),
-            thousands(item.churn.right_words)
+            thousands(left_words),
+            thousands(right_words)
         );
         let changed = match (&item.left, &item.right) {
             (None, _) => "added".into(),
             (_, None) => "removed".into(),
-            _ => percent(item.churn)
-                .map(|share| format!("{share} changed"))
-                .unwrap_or_default(),
+            _ => percent(item.churn).map_or_else(String::new, |share| format!("{share} changed")),
         };
-        let name = existing_side
-            .item
-            .clone()
-            .unwrap_or_else(|| existing_side.section.section_id.clone());
-        table.row([name, existing_side.section.title.clone(), words, changed]);
+        let section = &existing_side.section;
+        let name = existing_side.item.as_ref().unwrap_or(&section.section_id);
+        table.row([name, &section.title, &words, &changed]);
     }
     table.print(output);
 }
@@ -203,14 +194,12 @@ fn section(pair: &SectionPair, divided: &HashSet<&str>, output: &Output) {
         return;
     };
     let indent = "  ".repeat(existing_side.depth.saturating_sub(1).min(12));
-    let title: String = clean(&existing_side.section.title)
-        .chars()
-        .take(TITLE_COLUMNS)
-        .collect();
+    let section = &existing_side.section;
     let line = format!(
-        "{} {indent}{}  {title}  {}",
+        "{} {indent}{}  {}  {}",
         outcome_sign(pair.outcome),
-        clean(&existing_side.section.locator),
+        clean(&section.locator),
+        short_title(&section.title),
         pages_or_lines(pair)
     );
     let line = match pair.outcome {
@@ -218,12 +207,8 @@ fn section(pair: &SectionPair, divided: &HashSet<&str>, output: &Output) {
         DiffStatus::Removed => output.red(&line),
         _ => line,
     };
-    let own = if divided.contains(existing_side.section.structure.as_str()) {
-        "own text "
-    } else {
-        ""
-    };
-    output.line(&format!("{line}{}", output.dim(&remarks(pair, own))));
+    let own = divided.contains(section.structure.as_str());
+    output.line(&format!("{line}{}", output.dim(&pair_remarks(pair, own))));
     for sentence in &pair.removed {
         output.line(&output.red(&sentence_line(&indent, "-", sentence)));
     }
@@ -237,10 +222,7 @@ fn section(pair: &SectionPair, divided: &HashSet<&str>, output: &Output) {
 }
 
 fn sentence_line(indent: &str, sign: &str, sentence: &ChangedSentence) -> String {
-    let place = match sentence.page {
-        Some(page) => format!("p {page}"),
-        None => format!("line {}", sentence.line),
-    };
+    let place = page_or_line(sentence.page, sentence.line);
     format!("{indent}      {sign} {place}: {}", clean(&sentence.text))
 }
 
@@ -262,33 +244,24 @@ fn pages_or_lines(pair: &SectionPair) -> String {
     }
 }
 
-// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
-fn remarks(pair: &SectionPair, own: &str) -> String {
-    let mut remarks = Vec::new();
+// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`. `own`: only the own text is compared.
+fn pair_remarks(pair: &SectionPair, own: bool) -> String {
+    let mut parts = Vec::new();
     if let (DiffStatus::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
         let share = (similarity * 100.0).round().min(99.0);
-        remarks.push(format!("{own}{share:.0} % alike"));
+        let own = if own { "own text " } else { "" };
+        parts.push(format!("{own}{share:.0} % alike"));
     }
     if let (true, Some(left)) = (pair.renamed, &pair.left) {
-        let title: String = clean(&left.section.title)
-            .chars()
-            .take(TITLE_COLUMNS)
-            .collect();
-        remarks.push(format!("was “{title}”"));
+        parts.push(format!("was “{}”", short_title(&left.section.title)));
     }
     if let (true, Some(left)) = (pair.moved, &pair.left) {
-        remarks.push(format!("moved from {}", clean(&left.section.locator)));
+        parts.push(format!("moved from {}", clean(&left.section.locator)));
     }
-    remarks.extend(
-        pair.stands_in
-            .iter()
-            .map(|place| format!("its text is now in {}", clean(place))),
-    );
-    if remarks.is_empty() {
-        String::new()
-    } else {
-        format!("  {}", remarks.join(" · "))
+    if let Some(place) = &pair.stands_in {
+        parts.push(format!("its text is now in {}", clean(place)));
     }
+    remarks(&parts)
 }
 
 fn section_range(side: &PairedSection) -> String {

@@ -5,51 +5,42 @@ use stemma_archive::{
 };
 use stemma_boot::location::Location;
 use stemma_boot::store::Store;
-use stemma_store::Env;
 
-use crate::commands::format::word;
+use crate::commands::format::{counts, page_or_line, remarks, short_title, word};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::counted;
 
-const TITLE_COLUMNS: usize = 60;
-
 /// Compares two stores, two versions of a document (`DOC@3`), or a document with its previous version.
 pub async fn run(one: &str, other: Option<&str>, context: &Context) -> Result<Exit, CommandError> {
-    let comparison = match (document_version(one), other.map(document_version)) {
-        (Some((document, old)), Some(Some((same, new)))) => {
-            if document != same {
-                return Err(operand_error("the two versions are of different documents"));
-            }
-            let reader = open(context).await?;
-            reader
-                .compare_versions(document, Some(old), Some(new))
-                .await?
+    let (document, old, new) = match (document_version(one), other.map(document_version)) {
+        (Some((document, old)), Some(Some((same, new)))) if document == same => {
+            (document, Some(old), Some(new))
         }
-        (Some((document, old)), None) => {
-            let reader = open(context).await?;
-            reader.compare_versions(document, Some(old), None).await?
+        (Some(_), Some(Some(_))) => {
+            return Err(operand_error("the two versions are of different documents"));
         }
-        (None, None) => {
-            open(context)
-                .await?
-                .compare_versions(one, None, None)
-                .await?
-        }
+        (Some((document, old)), None) => (document, Some(old), None),
+        (None, None) => (one, None, None),
         (None, Some(None)) => {
             let old = open_store(one, context).await?;
             let new = open_store(other.unwrap_or_default(), context).await?;
-            old.compare_trees(&new).await?
+            return Ok(print(&old.compare_trees(&new).await?, &context.output));
         }
         _ => return Err(operand_error("a store cannot be compared with a version")),
     };
-    let output = &context.output;
-    output.print(&comparison, &comparison.documents, || {
-        show(&comparison, output);
+    let reader = open(context).await?;
+    let comparison = reader.compare_versions(document, old, new).await?;
+    Ok(print(&comparison, &context.output))
+}
+
+fn print(comparison: &TreeComparison, output: &Output) -> Exit {
+    output.print(comparison, &comparison.documents, || {
+        show(comparison, output)
     });
-    Ok(Exit::nothing_if(comparison.documents.is_empty()))
+    Exit::nothing_if(comparison.documents.is_empty())
 }
 
 fn operand_error(message: &str) -> CommandError {
@@ -69,17 +60,15 @@ async fn open_store(text: &str, context: &Context) -> Result<Archive, CommandErr
         .parse()
         .map_err(|error| operand_error(&format!("{error}")))?;
     let store = Store::open(&location, &context.config()?.servers).await?;
-    Ok(Archive::open(&Env::system(), store.blobs, context.collection.clone()).await?)
+    context.archive(&store.blobs).await
 }
 
 fn show(comparison: &TreeComparison, output: &Output) {
-    for document in comparison
-        .documents
-        .iter()
-        .filter(|document| has_changed(document))
-    {
-        show_document(document, output);
-        output.line("");
+    for document in &comparison.documents {
+        if has_changed(document) {
+            show_document(document, output);
+            output.line("");
+        }
     }
     for (labels, sign) in [(&comparison.only_old, "-"), (&comparison.only_new, "+")] {
         for label in labels {
@@ -115,11 +104,8 @@ fn show_document(document: &DocumentTrees, output: &Output) {
         parts.push(format!("doubt {old:.2} → {new:.2}"));
     }
     parts.extend(change_counts(&document.counts));
-    output.line(&format!(
-        "{}  {}",
-        output.bold(&clean(&document.document)),
-        parts.join(" · ")
-    ));
+    let name = output.bold(&clean(&document.document));
+    output.line(&format!("{name}  {}", parts.join(" · ")));
     if let Some(error) = &document.error {
         output.note(&clean(error));
     }
@@ -128,37 +114,24 @@ fn show_document(document: &DocumentTrees, output: &Output) {
     }
 }
 
-fn change_counts(counts: &TreeChangeCounts) -> Vec<String> {
-    [
-        (counts.added, "added"),
-        (counts.removed, "removed"),
-        (counts.retitled, "retitled"),
-        (counts.moved, "moved"),
-        (counts.relevelled, "re-levelled"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect()
+fn change_counts(changes: &TreeChangeCounts) -> impl Iterator<Item = String> + use<> {
+    counts([
+        (changes.added as u64, "added"),
+        (changes.removed as u64, "removed"),
+        (changes.retitled as u64, "retitled"),
+        (changes.moved as u64, "moved"),
+        (changes.relevelled as u64, "re-levelled"),
+    ])
 }
 
 // Over the documents whose doubt is known on both sides.
 fn mean_doubt(documents: &[DocumentTrees]) -> Option<String> {
-    let known: Vec<(f64, f64)> = documents
+    let (old, new): (Vec<f64>, Vec<f64>) = documents
         .iter()
         .filter_map(|document| document.old.doubt.zip(document.new.doubt))
-        .collect();
-    if known.is_empty() {
-        return None;
-    }
-    let count = known.len() as f64;
-    let old: f64 = known.iter().map(|(old, _)| old).sum();
-    let new: f64 = known.iter().map(|(_, new)| new).sum();
-    Some(format!(
-        "mean doubt {:.2} → {:.2}",
-        old / count,
-        new / count
-    ))
+        .unzip();
+    let [old, new] = [old, new].map(|doubts| doubts.iter().sum::<f64>() / doubts.len() as f64);
+    (!old.is_nan()).then(|| format!("mean doubt {old:.2} → {new:.2}"))
 }
 
 // `~ p 12 → 13    Liquidity  was “Cash” · level 2 → 3`.
@@ -169,41 +142,26 @@ fn show_section(change: &SectionChange, output: &Output) {
         (Some(_), Some(new)) => ("~", new),
         (None, None) => return,
     };
+    let start = |place: &TreePlace| page_or_line(place.page, place.line);
     let mut range = start(place);
-    let mut remarks = Vec::new();
+    let mut parts = Vec::new();
     if let (Some(old), Some(new)) = (&change.old, &change.new) {
         if change.moved {
             range = format!("{} → {}", start(old), start(new));
         }
         if change.retitled {
-            remarks.push(format!("was “{}”", title(old)));
+            parts.push(format!("was “{}”", short_title(&old.title)));
         }
         if change.relevelled {
-            remarks.push(format!("level {} → {}", old.level, new.level));
+            parts.push(format!("level {} → {}", old.level, new.level));
         }
     }
     let indent = "  ".repeat(place.level.saturating_sub(1).min(12));
-    let line = format!("{sign} {range:<8} {indent}{}", title(place));
+    let line = format!("{sign} {range:<8} {indent}{}", short_title(&place.title));
     let line = match sign {
         "+" => output.green(&line),
         "-" => output.red(&line),
         _ => line,
     };
-    let remarks = if remarks.is_empty() {
-        String::new()
-    } else {
-        format!("  {}", remarks.join(" · "))
-    };
-    output.line(&format!("{line}{}", output.dim(&remarks)));
-}
-
-fn start(place: &TreePlace) -> String {
-    match place.page {
-        Some(page) => format!("p {page}"),
-        None => format!("line {}", place.line),
-    }
-}
-
-fn title(place: &TreePlace) -> String {
-    clean(&place.title).chars().take(TITLE_COLUMNS).collect()
+    output.line(&format!("{line}{}", output.dim(&remarks(&parts))));
 }

@@ -44,28 +44,23 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
         may_write: true,
     };
     let checks = checks(context, terms).await;
-    let has_failed = checks.iter().any(|check| check.result == "failed");
-    if context.output.is_text() {
+    let output = &context.output;
+    output.show(&checks, || {
         for check in &checks {
             let mark = match check.result {
                 "ok" => "ok",
                 "attention" => "--",
                 _ => "!!",
             };
-            context
-                .output
-                .line(&format!("{mark}  {}", clean(&check.what)));
+            output.line(&format!("{mark}  {}", clean(&check.what)));
             if let Some(next) = &check.next {
-                context.output.line(&format!("    next: {next}"));
+                output.line(&format!("    next: {next}"));
             }
         }
-    } else {
-        context.output.json(&checks);
-    }
-    Ok(if has_failed {
-        Exit::CheckFailed
-    } else {
-        Exit::Done
+    });
+    Ok(match checks.iter().any(|check| check.result == "failed") {
+        true => Exit::CheckFailed,
+        false => Exit::Done,
     })
 }
 
@@ -132,18 +127,18 @@ fn failed(error: CommandError) -> HealthCheck {
 fn configuration(context: &Context) -> HealthCheck {
     match context.loaded_config() {
         Ok(loaded) => {
-            let changed = loaded
+            let all = loaded.settings.len();
+            let defaults = loaded
                 .settings
                 .iter()
-                .filter(|setting| setting.source != "default")
-                .count();
-            let file = context.config_file.as_ref().map_or_else(
-                || "no file".to_owned(),
-                |file| file.path().display().to_string(),
-            );
+                .filter(|setting| setting.source == "default");
+            let changed = all - defaults.count();
+            let file = match &context.config_file {
+                Some(file) => file.path().display().to_string(),
+                None => "no file".into(),
+            };
             HealthCheck::ok(format!(
-                "configuration: {file}, {} settings, {changed} changed from the default",
-                loaded.settings.len()
+                "configuration: {file}, {all} settings, {changed} changed from the default"
             ))
         }
         Err(error) => failed(error),
@@ -188,14 +183,11 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
     let second = blobs.put(&key, Bytes::from_static(b"2")).await?;
     blobs.delete(&key).await?;
     if (first, second) == (PutOutcome::Created, PutOutcome::Exists) {
-        Ok(())
-    } else {
-        Err(CommandError::new(
-            "store.not_create_only",
-            "the store overwrites existing objects",
-        )
-        .with_next("use a local file system that supports hard links"))
+        return Ok(());
     }
+    let message = "the store overwrites existing objects";
+    Err(CommandError::new("store.not_create_only", message)
+        .with_next("use a local file system that supports hard links"))
 }
 
 // Checks the broker and Redis, if they are configured.
@@ -204,18 +196,13 @@ async fn cluster(context: &Context) -> Vec<HealthCheck> {
     let cluster = match context.observed_cluster(&env, "doctor").await {
         Ok(Some(cluster)) => cluster,
         Ok(None) => {
-            return vec![HealthCheck::ok(
-                "no broker configured; everything runs in one process",
-            )];
+            let what = "no broker configured; everything runs in one process";
+            return vec![HealthCheck::ok(what)];
         }
         Err(error) => return vec![failed(error)],
     };
-    let (broker, redis, workers) = join3(
-        broker(&cluster),
-        redis(&cluster),
-        workers(context, &env, &cluster),
-    )
-    .await;
+    let workers = workers(context, &env, &cluster);
+    let (broker, redis, workers) = join3(broker(&cluster), redis(&cluster), workers).await;
     let checks = [vec![broker, redis], workers].concat();
     cluster.close().await;
     checks
@@ -223,15 +210,10 @@ async fn cluster(context: &Context) -> Vec<HealthCheck> {
 
 // Whether as many processes call a model as its settings say. Redis answers for itself.
 async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<HealthCheck> {
-    let processes = cluster
-        .ports
-        .ledger
-        .status_records(StatusTopic::Processes, env.now_ms());
-    let records = answered("ledger.status_records", processes)
-        .await
-        .unwrap_or_default();
-    let processes: Vec<Heartbeat> = records
-        .iter()
+    let ledger = &cluster.ports.ledger;
+    let records = ledger.status_records(StatusTopic::Processes, env.now_ms());
+    let records = answered("ledger.status_records", records).await;
+    let processes: Vec<Heartbeat> = (records.unwrap_or_default().iter())
         .filter_map(|record| serde_json::from_slice(&record.body).ok())
         .collect();
     let providers = context.config().map(Config::providers).unwrap_or_default();
@@ -316,9 +298,8 @@ fn unreachable(server: Server, error: &PortError) -> HealthCheck {
 async fn models(context: &Context) -> Vec<HealthCheck> {
     let providers = context.config().map(Config::providers).unwrap_or_default();
     if providers.is_empty() {
-        return vec![HealthCheck::ok(
-            "no model configured; rules create structure and summaries, at no cost",
-        )];
+        let what = "no model configured; rules create structure and summaries, at no cost";
+        return vec![HealthCheck::ok(what)];
     }
     let mut checks = Vec::new();
     for (name, provider) in providers {
@@ -343,21 +324,15 @@ async fn models(context: &Context) -> Vec<HealthCheck> {
 
 // Extracts a small document in a child process, as ingest does.
 async fn reading(context: &Context) -> HealthCheck {
-    let local = match context.config() {
-        Ok(config) => config.local.clone(),
-        Err(_) => crate::config::LocalConfig::default(),
-    };
-    let job = ExtractJob::new(
-        "probe.md".into(),
-        b"# Probe\n".to_vec(),
-        None,
-        Limits::default(),
-    );
+    let local = context
+        .config()
+        .map(|config| config.local.clone())
+        .unwrap_or_default();
+    let text = b"# Probe\n".to_vec();
+    let job = ExtractJob::new("probe.md".into(), text, None, Limits::default());
     let pool = match embedded::extraction_pool(&local) {
         Ok(pool) => pool,
-        Err(error) => {
-            return failed(CommandError::new("extract.no_child", error.to_string()));
-        }
+        Err(error) => return failed(CommandError::new("extract.no_child", error.to_string())),
     };
     match pool.extract(job).await {
         Ok(_) => HealthCheck::ok("document extraction in sandboxed child processes works"),
@@ -386,10 +361,8 @@ async fn recognition(context: &Context) -> HealthCheck {
             return HealthCheck::attention(what, "install it again, as the package tesseract-ocr");
         }
     };
-    let what = format!(
-        "text recognition: tesseract {version}, languages {}",
-        languages.join(", ")
-    );
+    let listed = languages.join(", ");
+    let what = format!("text recognition: tesseract {version}, languages {listed}");
     let configured = context
         .config()
         .map(|config| config.settings.ocr.languages.clone());

@@ -50,38 +50,29 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     let output = &context.output;
     let mut documents = Vec::new();
     let mut included = BTreeSet::new();
-    let all = [String::new()];
-    for scope in if args.scopes.is_empty() {
-        &all[..]
-    } else {
-        &args.scopes
-    } {
-        documents.extend(
-            reader
-                .documents_in_scope(scope)?
-                .into_iter()
-                .filter(|listed| included.insert(listed.doc())),
-        );
+    let scopes = match args.scopes {
+        scopes if scopes.is_empty() => vec![String::new()],
+        scopes => scopes,
+    };
+    for scope in &scopes {
+        let listed = reader.documents_in_scope(scope)?.into_iter();
+        documents.extend(listed.filter(|listed| included.insert(listed.doc())));
     }
-    let without_tree = documents
-        .iter()
-        .filter(|listed| listed.entry().is_none())
-        .count();
+    let all = documents.len();
     documents.retain(|listed| listed.entry().is_some());
+    let without_tree = all - documents.len();
     let paths = reader.export_paths(&documents);
     let format = match args.format {
         ExportKind::Pageindex => ExportFormat::PageIndex { text: args.text },
         ExportKind::Pages => ExportFormat::Pages,
     };
     if args.out.is_none() && args.format == ExportKind::Pageindex && documents.len() > 1 {
-        return Err(CommandError::new(
-            "export.one_document_only",
-            format!(
-                "JSON output holds one document, but {} match",
-                documents.len()
-            ),
-        )
-        .with_next("stemma export --format pageindex --out DIR"));
+        let message = format!(
+            "JSON output holds one document, but {} match",
+            documents.len()
+        );
+        return Err(CommandError::new("export.one_document_only", message)
+            .with_next("stemma export --format pageindex --out DIR"));
     }
     let mut written = Vec::new();
     let mut failed = 0;
@@ -100,21 +91,14 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
             }
         }
     }
-    let place = args
-        .out
-        .as_ref()
-        .map(|folder| format!(" to {}", folder.display()))
-        .unwrap_or_default();
-    let without = if without_tree == 0 {
-        String::new()
-    } else {
-        format!(", skipped {without_tree} without a tree")
-    };
-    output.note(&format!(
-        "wrote {}{}{without}",
-        counted(written.len(), "document"),
-        clean(&place)
-    ));
+    let mut note = format!("wrote {}", counted(written.len(), "document"));
+    if let Some(folder) = &args.out {
+        note += &clean(&format!(" to {}", folder.display()));
+    }
+    if without_tree > 0 {
+        note += &format!(", skipped {without_tree} without a tree");
+    }
+    output.note(&note);
     let exit = match (written.len(), failed) {
         (_, 1..) => Exit::SomeFailed,
         (0, _) => Exit::Nothing,

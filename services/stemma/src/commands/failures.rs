@@ -60,8 +60,8 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     } else if view.total > listed {
         output.note(&format!(
             "{} more failed: this is about the first {} by path; name a folder to see others",
-            thousands((view.total - listed) as u64),
-            thousands(listed as u64)
+            thousands(view.total - listed),
+            thousands(listed)
         ));
     }
     Ok(Exit::Done)
@@ -94,16 +94,29 @@ fn job_note(view: &JobFailures) -> Option<String> {
 
 fn show_job_reasons(view: &JobFailures, output: &Output) {
     for reason in &view.reasons {
-        output.line(&format!(
-            "{}  {}",
-            output.bold(&clean(&reason.code)),
-            counted(reason.documents, "document")
-        ));
-        if let Some(message) = &reason.message {
-            output.line(&format!("  e.g. {}", clean(message)));
-        }
-        if let Some(next) = &reason.next {
-            output.line(&format!("  next {}", clean(next)));
+        let next = reason.next.as_deref();
+        show_reason(
+            &reason.code,
+            reason.documents,
+            reason.message.as_deref(),
+            next,
+            output,
+        );
+    }
+}
+
+fn show_reason(
+    code: &str,
+    documents: impl TryInto<u64>,
+    example: Option<&str>,
+    next: Option<&str>,
+    output: &Output,
+) {
+    let code = output.bold(&clean(code));
+    output.line(&format!("{code}  {}", counted(documents, "document")));
+    for (label, text) in [("e.g.", example), ("next", next)] {
+        if let Some(text) = text {
+            output.line(&format!("  {label} {}", clean(text)));
         }
     }
 }
@@ -138,27 +151,15 @@ fn show_job_failures(view: &JobFailures, output: &Output) {
     show_groups(failures, output);
     let unlisted = view.total.saturating_sub(view.failures.len() as u64);
     if unlisted > 0 {
-        output.note(&format!(
-            "{} more failed: `--by reason` counts all",
-            thousands(unlisted)
-        ));
+        let unlisted = thousands(unlisted);
+        output.note(&format!("{unlisted} more failed: `--by reason` counts all"));
     }
 }
 
 fn show_reasons(view: &FailureReport, output: &Output) {
     for reason in &view.reasons {
-        output.line(&format!(
-            "{}  {}",
-            output.bold(&clean(&reason.code)),
-            counted(reason.documents, "document")
-        ));
-        output.line(&format!(
-            "  e.g. {}: {}",
-            clean(&reason.example),
-            clean(&reason.message)
-        ));
-        if let Some(next) = &reason.next {
-            output.line(&format!("  next {}", clean(next)));
-        }
+        let example = format!("{}: {}", reason.example, reason.message);
+        let next = reason.next.as_deref();
+        show_reason(&reason.code, reason.documents, Some(&example), next, output);
     }
 }

@@ -18,55 +18,65 @@ pub fn page_or_line_range(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) 
     }
 }
 
+/// `p 4`, or `line 9` where there are no pages.
+pub fn page_or_line(page: Option<u32>, line: impl std::fmt::Display) -> String {
+    page.map_or_else(|| format!("line {line}"), |page| format!("p {page}"))
+}
+
+/// `3 added`, `1 moved`: the counts that are not 0.
+pub fn counts<const N: usize>(counts: [(u64, &str); N]) -> impl Iterator<Item = String> {
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, what)| format!("{count} {what}"))
+}
+
+/// `  was “Cash” · level 2 → 3`; empty without remarks.
+pub fn remarks(remarks: &[String]) -> String {
+    match remarks {
+        [] => String::new(),
+        remarks => format!("  {}", remarks.join(" · ")),
+    }
+}
+
+/// The beginning of a title, for lists.
+pub fn short_title(title: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    clean(title).chars().take(MAX_CHARS).collect()
+}
+
 /// Issuer, form and period of a filing; empty for other documents.
 pub fn identity(document: &DocumentInfo) -> Vec<String> {
     let Some(facts) = &document.facts else {
         return Vec::new();
     };
-    let mut parts = Vec::new();
-    parts.extend(facts.issuer.iter().map(|fact| fact.value.clone()));
-    parts.extend(facts.form.iter().map(|fact| fact.value.clone()));
-    let quarter = facts
-        .fiscal_period
-        .as_ref()
-        .filter(|period| period.value != "FY")
-        .map(|period| format!("{} ", period.value));
-    let ended = facts
-        .period_end
-        .as_ref()
-        .map(|end| format!(" (ended {})", end.value))
-        .unwrap_or_default();
+    let mut parts: Vec<String> = [&facts.issuer, &facts.form]
+        .into_iter()
+        .flatten()
+        .map(|fact| fact.value.clone())
+        .collect();
     if let Some(year) = &facts.fiscal_year {
-        parts.push(format!(
-            "{}FY{}{ended}",
-            quarter.unwrap_or_default(),
-            year.value
-        ));
+        let quarter = match &facts.fiscal_period {
+            Some(period) if period.value != "FY" => format!("{} ", period.value),
+            _ => String::new(),
+        };
+        let ended = match &facts.period_end {
+            Some(end) => format!(" (ended {})", end.value),
+            None => String::new(),
+        };
+        parts.push(format!("{quarter}FY{}{ended}", year.value));
     }
-    parts.extend(
-        facts
-            .file_number
-            .iter()
-            .map(|fact| format!("file no. {}", fact.value)),
-    );
+    if let Some(number) = &facts.file_number {
+        parts.push(format!("file no. {}", number.value));
+    }
     parts
 }
 
 /// The name of a document in bold, with its issuer, form and period.
 pub fn title_line(document: &DocumentInfo, output: &Output) -> String {
-    format!(
-        "{}  {}",
-        output.bold(&clean(&document.name)),
-        clean(&identity(document).join(" · "))
-    )
+    let identity = clean(&identity(document).join(" · "));
+    format!("{}  {identity}", output.bold(&clean(&document.name)))
 }
 
-/// The titles of a section and those above it: `PART I › Item 1A. Risk Factors`.
-pub fn section_path(path: &[String]) -> String {
-    clean(&path.join(" › "))
-}
-
-/// The same, shortened for lists: `Item 7 › Liquidity`.
+/// The titles of a section and those above it, shortened for lists: `Item 7 › Liquidity`.
 pub fn short_section_path(path: &[String]) -> String {
     clean(&short_path(path))
 }
@@ -85,9 +95,7 @@ pub fn excerpt_line(output: &Output, text: &str, marks: &[(usize, usize)]) -> St
 
 /// ` (printed 60)`: the number that is printed on a page, if any.
 pub fn printed_label(label: Option<&str>) -> String {
-    label
-        .map(|label| format!(" (printed {})", clean(label)))
-        .unwrap_or_default()
+    label.map_or_else(String::new, |label| format!(" (printed {})", clean(label)))
 }
 
 /// The status of an Item in words: `by reference`.
@@ -107,15 +115,10 @@ pub fn links_line(links: &[ItemContent]) -> String {
             (None, None) => format!("“{}” (not found)", link.text),
         })
         .collect();
-    let more = if links.len() > 4 {
-        format!(" and {} more", links.len() - 4)
-    } else {
-        String::new()
-    };
-    if parts.is_empty() {
-        String::new()
-    } else {
-        format!("→ {}{more}", parts.join(", "))
+    match links.len() {
+        0 => String::new(),
+        0..=4 => format!("→ {}", parts.join(", ")),
+        all => format!("→ {} and {} more", parts.join(", "), all - 4),
     }
 }
 

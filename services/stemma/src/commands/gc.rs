@@ -6,7 +6,6 @@ use std::sync::Arc;
 use stemma_answers::orphaned_answers;
 use stemma_answers::tree_search::expired_replies;
 use stemma_catalog::compaction::SupersededRecords;
-use stemma_document::Collection;
 use stemma_engine::dead_letter;
 use stemma_llm::calls;
 use stemma_pipeline::gc::{self, GarbageObject, GarbagePages};
@@ -59,7 +58,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     let env = Env::system();
     if args.dry_run || !context.yes {
         let store = context.open_store().await?;
-        let found = find(&store.blobs, &env, &args, context).await?;
+        let found = collect(&store.blobs, &env, &args, false, context).await?;
         let count = found.count();
         if args.dry_run {
             found.show(true, context);
@@ -72,7 +71,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         }
     }
     let writer = context.open_writable_store(&env, "gc").await?;
-    let removed = remove(writer.ports.blobs.raw(), &env, &args, context).await?;
+    let removed = collect(writer.ports.blobs.raw(), &env, &args, true, context).await?;
     removed.show(false, context);
     // Not `Exit::Nothing`: a scheduler would take it for a failure.
     Ok(Exit::Done)
@@ -111,16 +110,11 @@ impl GarbageTally {
     fn show(&self, dry_run: bool, context: &Context) {
         let output = &context.output;
         let count = self.count();
-        if !output.is_text() {
-            let counts: BTreeMap<&str, u64> = self
-                .kinds
-                .iter()
-                .map(|(kind, (count, _))| (*kind, *count))
-                .collect();
-            output.json(
-                &serde_json::json!({ "dry_run": dry_run, "objects": count, "by_kind": counts }),
-            );
-        } else {
+        let counts: BTreeMap<_, _> = (self.kinds.iter())
+            .map(|(kind, (count, _))| (kind, count))
+            .collect();
+        let view = serde_json::json!({ "dry_run": dry_run, "objects": count, "by_kind": counts });
+        output.show(&view, || {
             let word = if dry_run {
                 "would be removed"
             } else {
@@ -134,7 +128,7 @@ impl GarbageTally {
             if count == 0 {
                 output.note("nothing to remove (kept for 7 days)");
             }
-        }
+        });
         if self.marks > 0 {
             output.note(&format!(
                 "{} copies of files or submissions are not in use; they are removed a week after gc marked them",
@@ -144,96 +138,65 @@ impl GarbageTally {
     }
 }
 
-async fn find(
+// Finds what can go and, if asked, removes it, page by page: an interruption leaves less to the next run.
+async fn collect(
     blobs: &Arc<dyn Blobs>,
     env: &Env,
     args: &GcArgs,
+    removes: bool,
     context: &Context,
 ) -> Result<GarbageTally, CommandError> {
     let collection = &context.collection;
     let retention_ms = args.retention_ms();
     let now_ms = env.now_ms();
-    let mut found = GarbageTally::default();
+    let mut tally = GarbageTally::default();
     let pages = GarbagePages::start(blobs.as_ref(), collection, now_ms, retention_ms).await?;
     let removed_ms = pages.removed_ms;
-    // The answers over them go, too.
+    let as_of_ms = if removes { pages.as_of_ms() } else { now_ms };
+    // The answers over trees that are only found go, too.
     let mut trees = HashSet::new();
-    let marks = pages.find_all(|object| {
-        found.add(object);
-        if object.key.contains("/trees/") {
-            trees.insert(object.key.clone());
-        }
-    });
-    found.marks = marks.await?;
+    tally.marks = if removes {
+        pages.remove_all(|object| tally.add(object)).await?
+    } else {
+        let marks = pages.find_all(|object| {
+            tally.add(object);
+            if object.key.contains("/trees/") {
+                trees.insert(object.key.clone());
+            }
+        });
+        marks.await?
+    };
     let trees = trees.iter().map(String::as_str).collect();
-    found.add_all(&orphans(blobs.as_ref(), collection, &trees).await?);
-    found.add_all(&others(blobs, context, removed_ms, now_ms, retention_ms).await?);
-    let mut records =
-        SupersededRecords::start(blobs.as_ref(), collection, now_ms, gc::GRACE_MS).await?;
-    while let Some(keys) = records.next_page().await? {
-        found.add_all(&superseded_records(keys));
+    let orphaned = orphaned_answers(blobs.as_ref(), collection, &trees).await?;
+    let mut rest = of_kind(orphaned, "answer without its documents");
+    rest.extend(others(blobs, context, removed_ms, now_ms, retention_ms).await?);
+    if removes {
+        gc::delete_all(blobs.as_ref(), &rest).await?;
     }
-    let log = format!("c/{collection}");
-    for day in calls::days_to_sum(blobs.as_ref(), &log, now_ms, args.keep_calls).await? {
-        found.add_summed(calls::count_day(blobs.as_ref(), &log, day).await?);
-    }
-    Ok(found)
-}
-
-// Removes page by page, so that an interruption leaves less to the next run.
-async fn remove(
-    blobs: &Arc<dyn Blobs>,
-    env: &Env,
-    args: &GcArgs,
-    context: &Context,
-) -> Result<GarbageTally, CommandError> {
-    let collection = &context.collection;
-    let retention_ms = args.retention_ms();
-    let now_ms = env.now_ms();
-    let mut removed = GarbageTally::default();
-    let pages = GarbagePages::start(blobs.as_ref(), collection, now_ms, retention_ms).await?;
-    let removed_ms = pages.removed_ms;
-    let as_of_ms = pages.as_of_ms();
-    let marks = pages.remove_all(|object| removed.add(object)).await?;
-    removed.marks = marks;
-    let rest = [
-        orphans(blobs.as_ref(), collection, &HashSet::new()).await?,
-        others(blobs, context, removed_ms, now_ms, retention_ms).await?,
-    ]
-    .concat();
-    gc::delete_all(blobs.as_ref(), &rest).await?;
-    removed.add_all(&rest);
+    tally.add_all(&rest);
     // Last: what the records say about trees has been collected before.
     let mut records =
         SupersededRecords::start(blobs.as_ref(), collection, as_of_ms, gc::GRACE_MS).await?;
     while let Some(keys) = records.next_page().await? {
-        let objects = superseded_records(keys);
-        gc::delete_all(blobs.as_ref(), &objects).await?;
-        removed.add_all(&objects);
+        let objects = of_kind(keys, "superseded change record");
+        if removes {
+            gc::delete_all(blobs.as_ref(), &objects).await?;
+        }
+        tally.add_all(&objects);
     }
     let log = format!("c/{collection}");
     for day in calls::days_to_sum(blobs.as_ref(), &log, now_ms, args.keep_calls).await? {
-        removed.add_summed(calls::sum_day(blobs.as_ref(), &log, day).await?);
+        tally.add_summed(match removes {
+            true => calls::sum_day(blobs.as_ref(), &log, day).await?,
+            false => calls::count_day(blobs.as_ref(), &log, day).await?,
+        });
     }
-    Ok(removed)
-}
-
-fn superseded_records(keys: Vec<String>) -> Vec<GarbageObject> {
-    of_kind(keys, "superseded change record")
+    Ok(tally)
 }
 
 fn of_kind(keys: Vec<String>, reason: &'static str) -> Vec<GarbageObject> {
     let objects = keys.into_iter().map(|key| GarbageObject { key, reason });
     objects.collect()
-}
-
-async fn orphans(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    going: &HashSet<&str>,
-) -> Result<Vec<GarbageObject>, CommandError> {
-    let orphaned = orphaned_answers(blobs, collection, going).await?;
-    Ok(of_kind(orphaned, "answer without its documents"))
 }
 
 // What belongs to no document.

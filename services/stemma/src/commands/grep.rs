@@ -2,7 +2,7 @@
 
 use stemma_archive::{GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
-use crate::commands::format::highlight;
+use crate::commands::format::{highlight, page_or_line};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -74,10 +74,10 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
     let hit_count = view.hits.len();
     if args.count && output.is_text() {
         let more = if view.truncated { "at least " } else { "" };
+        let documents = counted(view.documents_matching, "document");
         output.line(&format!(
-            "{more}{} in {}",
-            counted(hit_count, "line"),
-            counted(view.documents_matching, "document")
+            "{more}{} in {documents}",
+            counted(hit_count, "line")
         ));
         view.hits.clear();
     }
@@ -88,10 +88,8 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
 
 fn note_unread(documents: usize, output: &Output) {
     if documents > 0 {
-        output.note(&format!(
-            "not searched: {} without text",
-            counted(documents, "document")
-        ));
+        let documents = counted(documents, "document");
+        output.note(&format!("not searched: {documents} without text"));
     }
 }
 
@@ -100,25 +98,19 @@ fn show(view: &GrepResponse, output: &Output) {
         output.line(&format!("{} {}", clean(&hit.locator), line(hit, output)));
     }
     if view.truncated && !view.hits.is_empty() {
-        output.note(&format!(
-            "stopped after {}; more with -m",
-            counted(view.hits.len(), "line")
-        ));
+        let lines = counted(view.hits.len(), "line");
+        output.note(&format!("stopped after {lines}; more with -m"));
     }
 }
 
 fn show_sections(view: &GrepSectionsResponse, output: &Output) {
     for section in &view.sections {
+        let locator = output.bold(&clean(&section.locator));
         let matches = output.dim(&format!("({})", section.matches));
-        output.line(&format!(
-            "{}  {}  {matches}",
-            output.bold(&clean(&section.locator)),
-            clean(&section.title)
-        ));
-        section
-            .first
-            .iter()
-            .for_each(|hit| output.line(&format!("   {}", line(hit, output))));
+        output.line(&format!("{locator}  {}  {matches}", clean(&section.title)));
+        for hit in &section.first {
+            output.line(&format!("   {}", line(hit, output)));
+        }
     }
     let least = if view.truncated { "at least " } else { "" };
     let all = format!(
@@ -130,18 +122,10 @@ fn show_sections(view: &GrepSectionsResponse, output: &Output) {
 }
 
 fn line(hit: &GrepHit, output: &Output) -> String {
-    let label = hit
-        .label
-        .as_ref()
-        .map(|label| format!(" ({label})"))
-        .unwrap_or_default();
-    let place = match hit.page {
-        Some(page) => format!("p {page}{label}"),
-        None => format!("line {}", hit.line),
-    };
-    format!(
-        "{}: {}",
-        output.dim(&clean(&place)),
-        highlight(output, hit.text.trim_end(), &hit.marks)
-    )
+    let mut place = page_or_line(hit.page, hit.line);
+    if let (Some(_), Some(label)) = (hit.page, &hit.label) {
+        place += &format!(" ({label})");
+    }
+    let text = highlight(output, hit.text.trim_end(), &hit.marks);
+    format!("{}: {text}", output.dim(&clean(&place)))
 }

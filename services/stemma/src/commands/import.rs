@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use stemma_document::{CatalogEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
-use stemma_engine::Ports;
+use stemma_document::{Digest, DocId, DocumentVersion, PublishedTree, pageindex};
 use stemma_pipeline::sources::file_uri;
+use stemma_roles::assembler::publish_imported;
 use stemma_store::Env;
 
 use crate::context::Context;
@@ -38,33 +38,18 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandErr
         .collect::<Result<Vec<_>, _>>()?;
     let store = context.open_writable_store(&env, "import").await?;
     let mut entries = Vec::new();
-    for published in trees {
-        entries.push(publish(&env, &store.ports, context, published).await?);
+    for tree in trees {
+        let collection = &context.collection;
+        entries.push(publish_imported(&env, &store.ports, collection, tree).await?);
     }
-    if context.output.is_text() {
+    let output = &context.output;
+    output.show(&entries, || {
         for entry in &entries {
-            context.output.line(&format!(
-                "imported {}  {} sections",
-                clean(&entry.version.path),
-                entry.sections
-            ));
+            let path = clean(&entry.version.path);
+            output.line(&format!("imported {path}  {} sections", entry.sections));
         }
-    } else {
-        context.output.json(&entries);
-    }
+    });
     Ok(Exit::Done)
-}
-
-async fn publish(
-    env: &Env,
-    ports: &Ports,
-    context: &Context,
-    published: PublishedTree,
-) -> Result<CatalogEntry, CommandError> {
-    Ok(
-        stemma_roles::assembler::publish_imported(env, ports, &context.collection, published)
-            .await?,
-    )
 }
 
 // The full path and the bytes of a file, at most one more than allowed.
@@ -93,21 +78,14 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         file_error(file, "import.not_json", &format!("not JSON: {error}"))
             .with_next("give a tree in PageIndex JSON")
     })?;
-    let stem = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let tree = pageindex::import(&value, &stem).map_err(|error| {
         file_error(file, "import.not_a_tree", &error.to_string())
             .with_next("give a tree in PageIndex JSON: a list of nodes with titles")
     })?;
     let uri = file_uri(&path);
-    let name = value
-        .get("doc_name")
-        .and_then(|name| name.as_str())
-        .unwrap_or(&stem)
-        .to_string();
+    let name = value.get("doc_name").and_then(|name| name.as_str());
+    let name = name.unwrap_or(&stem).to_string();
     let version = DocumentVersion {
         doc: DocId::new(&context.collection, &uri),
         seq: 0,

@@ -47,23 +47,15 @@ pub fn table(items: &[ItemInfo], output: &Output) {
     let mut table = Table::with_one_line_rows([Left, Text, Left, Left, Right, Text]);
     for item in items {
         let doubt = if item.boundary_unverifiable { " ?" } else { "" };
-        let tokens = if item.tokens == 0 {
-            String::new()
-        } else {
-            thousands(item.tokens)
-        };
-        let name = item
-            .locator
-            .clone()
-            .or_else(|| item.id.clone())
-            .unwrap_or_default();
-        let badge = format!("{}{doubt}", badge(item.status));
+        let name = item.locator.as_ref().or(item.id.as_ref());
         table.row([
-            name,
+            name.cloned().unwrap_or_default(),
             item.title.clone(),
-            badge,
+            format!("{}{doubt}", badge(item.status)),
             page_or_line_range(item.pages, None),
-            tokens,
+            Some(item.tokens)
+                .filter(|tokens| *tokens > 0)
+                .map_or_else(String::new, thousands),
             links_line(&item.content),
         ]);
     }

@@ -43,7 +43,7 @@ fn scope(text: &str) -> Result<KeyScope, String> {
     serde_json::from_value(text.into()).map_err(|_| "one of read, ask, write".into())
 }
 
-pub fn run(args: KeyArgs, context: &Context) -> Result<Exit, CommandError> {
+pub async fn run(args: KeyArgs, context: &Context) -> Result<Exit, CommandError> {
     let mut bytes = [0; KEY_BYTES];
     OsRng
         .try_fill_bytes(&mut bytes)
@@ -52,17 +52,14 @@ pub fn run(args: KeyArgs, context: &Context) -> Result<Exit, CommandError> {
     let blake3 = key_digest(&key);
     let KeyArgs { name, scopes } = args;
     let output = &context.output;
-    if output.is_text() {
+    let entry = serde_json::json!({ "key": key, "name": name, "blake3": blake3, "scopes": scopes });
+    output.show(&entry, || {
         output.line(&key);
         output.note("for the configuration of the query server; the key itself is not stored:");
-        let scopes = serde_json::json!(scopes);
+        let scopes = &entry["scopes"];
         output.line(&format!(
             "\n[[query.keys]]\nname = \"{name}\"\nblake3 = \"{blake3}\"\nscopes = {scopes}"
         ));
-    } else {
-        output.json(
-            &serde_json::json!({ "key": key, "name": name, "blake3": blake3, "scopes": scopes }),
-        );
-    }
+    });
     Ok(Exit::Done)
 }

@@ -83,11 +83,8 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
 
 fn show(view: &FolderListing, is_filtered: bool, output: &Output) {
     for folder in &view.folders {
-        output.line(&format!(
-            "{}  {}",
-            clean(&folder.locator),
-            output.dim(&format!("({})", folder.documents))
-        ));
+        let documents = output.dim(&format!("({})", folder.documents));
+        output.line(&format!("{}  {documents}", clean(&folder.locator)));
     }
     table(&view.documents).print(output);
     if view.total == 0 {
@@ -103,11 +100,8 @@ fn show(view: &FolderListing, is_filtered: bool, output: &Output) {
         .map(|facet| format!("{} ({})", clean(&facet.locator), facet.values))
         .collect();
     if !facets.is_empty() && view.total > 1 {
-        output.note(&output.dim(&format!(
-            "{} documents · by {}",
-            view.total,
-            facets.join(" · ")
-        )));
+        let facets = facets.join(" · ");
+        output.note(&output.dim(&format!("{} documents · by {facets}", view.total)));
     }
 }
 
@@ -122,36 +116,28 @@ fn table(documents: &[DocumentInfo]) -> Table {
         .with_optional([5, 6, 4, 1]);
     for document in documents {
         let facts = document.facts.clone().unwrap_or_default();
-        let value = |fact: Option<stemma_document::Fact>| {
-            fact.map(|fact| fact.value.clone()).unwrap_or_default()
-        };
+        let facts = [facts.issuer, facts.form, facts.fiscal_year];
+        let [company, form, year] = facts.map(|fact| fact.map(|fact| fact.value.clone()));
         let length = match (document.pages, document.lines) {
-            (Some(pages), _) => format!("{pages} p"),
-            (None, Some(lines)) => format!("{lines} lines"),
-            _ => String::new(),
+            (Some(pages), _) => Some(format!("{pages} p")),
+            (None, lines) => lines.map(|lines| format!("{lines} lines")),
         };
-        let failure = document
-            .failure
-            .as_ref()
-            .map(|failure| format!(" ({})", failure.code))
-            .unwrap_or_default();
-        table.row([
-            document.locator.clone(),
-            value(facts.issuer),
-            value(facts.form),
-            value(facts.fiscal_year),
+        let mut status = state_word(&document.state);
+        if let Some(failure) = &document.failure {
+            status += &format!(" ({})", failure.code);
+        }
+        let cells = [
+            Some(document.locator.clone()),
+            company,
+            form,
+            year,
             length,
-            document
-                .sections
-                .map(|sections| sections.to_string())
-                .unwrap_or_default(),
-            document.tokens.map(thousands).unwrap_or_default(),
-            document
-                .doubt
-                .map(|doubt| format!("{doubt:.2}"))
-                .unwrap_or_default(),
-            format!("{}{failure}", state_word(&document.state)),
-        ]);
+            document.sections.map(|sections| sections.to_string()),
+            document.tokens.map(thousands),
+            document.doubt.map(|doubt| format!("{doubt:.2}")),
+            Some(status),
+        ];
+        table.row(cells.map(Option::unwrap_or_default));
     }
     table
 }

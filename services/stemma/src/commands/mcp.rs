@@ -92,59 +92,41 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         page_images: Some(page_images(context)?),
         vision,
     };
-    let served = serve_stdio(env, store.blobs, options, stop).await;
-    served.map_err(|error| {
-        CommandError::new(
-            "mcp.connection",
-            format!("standard input and output: {error}"),
-        )
-    })?;
-    Ok(Exit::Done)
+    match serve_stdio(env, store.blobs, options, stop).await {
+        Ok(_) => Ok(Exit::Done),
+        Err(error) => {
+            let message = format!("standard input and output: {error}");
+            Err(CommandError::new("mcp.connection", message))
+        }
+    }
 }
 
 fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, CommandError> {
     let entry = entry(tools, context)?;
-    let file = match args.file {
-        Some(file) => file,
-        None => args.client.file().ok_or_else(|| {
-            CommandError::new(
-                "mcp.no_home",
-                "no home folder found to locate the client's file",
-            )
-            .with_next("give the file with --file")
-        })?,
-    };
+    let output = &context.output;
+    let file = args.file.or_else(|| args.client.file()).ok_or_else(|| {
+        let message = "no home folder found to locate the client's file";
+        CommandError::new("mcp.no_home", message).with_next("give the file with --file")
+    })?;
+    let name = file.display();
     if !args.write {
-        context
-            .output
-            .json(&json!({ "mcpServers": { "stemma": entry } }));
-        context
-            .output
-            .note(&format!("add this to {}, or use --write", file.display()));
+        output.json(&json!({ "mcpServers": { "stemma": entry } }));
+        output.note(&format!("add this to {name}, or use --write"));
         return Ok(Exit::Done);
     }
-    let refused =
-        |error: io::Error| CommandError::new("mcp.file", format!("{}: {error}", file.display()));
+    let refused = |error: io::Error| CommandError::new("mcp.file", format!("{name}: {error}"));
     let before = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(refused(error)),
     };
     let after = add_entry(&before, entry).ok_or_else(|| {
-        CommandError::new(
-            "mcp.file",
-            format!(
-                "{} is not the JSON configuration of an MCP client",
-                file.display()
-            ),
-        )
-        .with_next("correct it, or print the entry without --write")
+        let message = format!("{name} is not the JSON configuration of an MCP client");
+        CommandError::new("mcp.file", message)
+            .with_next("correct it, or print the entry without --write")
     })?;
     replace_file(&file, &after).map_err(refused)?;
-    context.output.note(&format!(
-        "written to {}; restart the client",
-        file.display()
-    ));
+    output.note(&format!("written to {name}; restart the client"));
     Ok(Exit::Done)
 }
 
@@ -152,36 +134,24 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
 fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
     let binary = std::env::current_exe().map_err(|error| start_error(&error))?;
     let store = match context.store.folder() {
-        Some(folder) => std::path::absolute(folder)
-            .map_err(|error| start_error(&error))?
-            .display()
-            .to_string(),
+        Some(folder) => absolute(folder)?,
         None => context.store.to_string(),
     };
-    let mut args = vec![
-        "--store".to_owned(),
-        store,
-        "--collection".to_owned(),
-        context.collection.to_string(),
-    ];
+    let collection = context.collection.to_string();
+    let mut args = vec!["--store".into(), store, "--collection".into(), collection];
     // Clients start the server in another folder, so a relative configuration file must become absolute.
     // It will be named, so it is checked as one that was found while it is one.
     context.config()?;
     if let Some(file) = &context.config_file {
-        args.extend([
-            "--config".to_owned(),
-            std::path::absolute(file.path())
-                .map_err(|error| start_error(&error))?
-                .display()
-                .to_string(),
-        ]);
+        args.extend(["--config".into(), absolute(file.path())?]);
     }
-    args.extend([
-        "mcp".to_owned(),
-        "--tools".to_owned(),
-        tools.as_str().to_owned(),
-    ]);
+    args.extend(["mcp", "--tools", tools.as_str()].map(String::from));
     Ok(json!({ "command": binary.display().to_string(), "args": args }))
+}
+
+fn absolute(path: &Path) -> Result<String, CommandError> {
+    let path = std::path::absolute(path).map_err(|error| start_error(&error))?;
+    Ok(path.display().to_string())
 }
 
 fn start_error(error: &io::Error) -> CommandError {

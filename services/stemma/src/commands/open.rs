@@ -25,8 +25,7 @@ const NOTE_SECONDS: u64 = 5;
 
 /// The collection, opened for reading.
 pub async fn open(context: &Context) -> Result<Archive, CommandError> {
-    let store = context.open_store().await?;
-    Ok(Archive::open(&Env::system(), store.blobs, context.collection.clone()).await?)
+    context.archive(&context.open_store().await?.blobs).await
 }
 
 /// The collection with an updated index. Waits a while if another process is updating it.
@@ -52,19 +51,17 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
         Archive::open_cached(&env, store.blobs, collection.clone(), Arc::clone(&cache)).await?;
     let began = Instant::now();
     let missing = loop {
-        let missing = sync_index(cache.index(), archive.catalog(), context)
-            .await?
-            .missing;
+        let report = sync_index(cache.index(), archive.catalog(), context).await?;
+        let missing = report.missing;
         if missing == 0 || began.elapsed() >= INDEX_WAIT {
             break missing;
         }
         env.sleep(INDEX_WAIT / 50).await;
     };
     if missing > 0 {
-        context.output.note(&format!(
-            "{} not indexed yet: another process is indexing them",
-            counted(missing, "document")
-        ));
+        let documents = counted(missing, "document");
+        let note = format!("{documents} not indexed yet: another process is indexing them");
+        context.output.note(&note);
     }
     Ok(archive)
 }
@@ -96,16 +93,15 @@ pub async fn sync_index(
 ) -> Result<SyncReport, CommandError> {
     let began = Instant::now();
     let notes = AtomicU64::new(0);
-    Ok(index
-        .sync(catalog, &|remaining| {
-            let due = began.elapsed().as_secs() / NOTE_SECONDS;
-            if remaining > 0 && notes.fetch_max(due, Ordering::Relaxed) < due {
-                context.output.note(&format!(
-                    "index: {} left · {} s",
-                    counted(remaining, "document"),
-                    began.elapsed().as_secs()
-                ));
-            }
-        })
-        .await?)
+    let note_remaining = |remaining: usize| {
+        let seconds = began.elapsed().as_secs();
+        let due = seconds / NOTE_SECONDS;
+        if remaining > 0 && notes.fetch_max(due, Ordering::Relaxed) < due {
+            let left = counted(remaining, "document");
+            context
+                .output
+                .note(&format!("index: {left} left · {seconds} s"));
+        }
+    };
+    Ok(index.sync(catalog, &note_remaining).await?)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::json;
 use stemma_archive::Archive;
 use stemma_document::{DocumentVersion, PublishedTree, SectionKind, Source};
 use stemma_engine::Ports;
@@ -20,6 +20,7 @@ use stemma_pipeline::corrections::{
 use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::{Env, PortResult, Priority};
 
+use crate::commands::format::counts;
 use crate::commands::jobs::runner::JobRunner;
 use crate::commands::jobs::{exit, print_end};
 use crate::commands::open::open;
@@ -92,25 +93,11 @@ pub async fn run(args: OutlineArgs, context: &Context) -> Result<Exit, CommandEr
         OutlineAction::Export { document, out } => export(&document, out, context).await,
         OutlineAction::Import { document, file } => {
             let text = read_outline(&file)?;
-            OpenOutline::load(&document, context)
-                .await?
-                .import(&text, context)
-                .await
+            let outline = OpenOutline::load(&document, context).await?;
+            outline.import(&text, context).await
         }
         OutlineAction::Reset { document } => reset(&document, context).await,
     }
-}
-
-// What a command did; its JSON.
-#[derive(Debug, Serialize)]
-struct OutlineView<'a> {
-    document: &'a str,
-    version: u64,
-    /// Whether a new version was made.
-    changed: bool,
-    sections: usize,
-    /// Headings whose titles were not found where the outline has them.
-    doubtful: usize,
 }
 
 // A document with its outline.
@@ -157,32 +144,26 @@ impl OpenOutline {
     // Checks an edited outline, and publishes it as a new version.
     async fn import(self, text: &[u8], context: &Context) -> Result<Exit, CommandError> {
         let read = parse(text, self.source.extent()).map_err(|errors| invalid_lines(&errors))?;
-        let version = &self.published.version;
+        let Self {
+            label, published, ..
+        } = &self;
+        let version = &published.version;
         if read.doc != version.doc {
-            let message = format!("the outline is not an export of `{}`", self.label);
-            return Err(
-                CommandError::new("outline.other_document", message).with_next(format!(
-                    "export it with `stemma outline export {}`",
-                    self.label
-                )),
-            );
+            let message = format!("the outline is not an export of `{label}`");
+            return Err(CommandError::new("outline.other_document", message)
+                .with_next(format!("export it with `stemma outline export {label}`")));
         }
         if read.seq != version.seq {
-            return Err(outdated(&self.label, read.seq, version.seq));
+            return Err(outdated(label, read.seq, version.seq));
         }
         if read.correction == self.correction {
-            show(
-                &self.label,
-                &self.published,
-                "no change: no new version",
-                context,
-            );
+            show(label, published, "no change: no new version", context);
             return Ok(Exit::Done);
         }
         corrections::check(&self.source, &read.correction, &read.lines)
             .map_err(|errors| invalid_lines(&errors))?;
         let change = OutlineChange::Import(&read.correction);
-        publish(&self.label, &self.published, change, context).await
+        publish(label, published, change, context).await
     }
 }
 
@@ -193,20 +174,18 @@ async fn published(
     let document = stemma_archive::document_part(locator);
     let listed = reader.documents_in_scope(&document)?;
     let [listed] = listed.as_slice() else {
-        return Err(CommandError::new(
+        let error = CommandError::new(
             "outline.one_document_only",
             "an outline belongs to one document",
-        )
-        .with_next("name a document; `stemma ls` lists them"));
+        );
+        return Err(error.with_next("name a document; `stemma ls` lists them"));
     };
     let label = listed.label.clone();
-    match reader.load_tree(listed).await? {
-        Some(published) => Ok((label, Arc::unwrap_or_clone(published))),
-        None => Err(
-            CommandError::new("document.no_tree", format!("`{label}` has no tree"))
-                .with_next(format!("stemma why {label}")),
-        ),
-    }
+    let published = reader.load_tree(listed).await?.ok_or_else(|| {
+        CommandError::new("document.no_tree", format!("`{label}` has no tree"))
+            .with_next(format!("stemma why {label}"))
+    })?;
+    Ok((label, Arc::unwrap_or_clone(published)))
 }
 
 async fn export(
@@ -220,13 +199,10 @@ async fn export(
     if let Some(path) = out {
         std::fs::write(&path, &text).map_err(|error| file_error(&path, &error))?;
         output.note(&format!("wrote {}", path.display()));
-    } else if output.is_text() {
-        output.line(text.trim_end());
     } else {
         let version = outline.published.version.seq;
-        output.json(
-            &serde_json::json!({ "document": outline.label, "version": version, "outline": text }),
-        );
+        let view = json!({ "document": outline.label, "version": version, "outline": text });
+        output.show(&view, || output.line(text.trim_end()));
     }
     Ok(Exit::Done)
 }
@@ -242,47 +218,38 @@ async fn edit(locator: &str, context: &Context) -> Result<Exit, CommandError> {
         let exit = outline.import(&edited, context).await?;
         // A job that was interrupted or failed has not saved the work of the person.
         if exit == Exit::Done {
-            Ok(exit)
-        } else {
-            Err(CommandError::new(
-                "outline.not_published",
-                format!("the outline of `{label}` was not published"),
-            ))
+            return Ok(exit);
         }
+        let message = format!("the outline of `{label}` was not published");
+        Err(CommandError::new("outline.not_published", message))
     }
     .await;
-    match result {
-        Ok(exit) => {
-            // The work is in the store. A file that stays behind in the temporary folder does no harm.
-            let _ = std::fs::remove_file(&path);
-            Ok(exit)
-        }
-        Err(error) => {
-            let file = path.display();
-            let next = error.next.clone().map(|next| format!("{next}; "));
-            let next = next.unwrap_or_default();
-            let command = import_command(locator, &path, context);
-            Err(error.with_next(format!(
-                "{next}your edit is kept in {file}: correct it and run `{command}`"
-            )))
-        }
+    if let Err(error) = &result {
+        let file = path.display();
+        let next = error.next.as_ref().map(|next| format!("{next}; "));
+        let next = next.unwrap_or_default();
+        let command = import_command(locator, &path, context);
+        let next = format!("{next}your edit is kept in {file}: correct it and run `{command}`");
+        return result.map_err(|error| error.with_next(next));
     }
+    // The work is in the store. A file that stays behind in the temporary folder does no harm.
+    let _ = std::fs::remove_file(&path);
+    result
 }
 
 // The command that publishes an edited file, for a shell in this folder.
 fn import_command(locator: &str, file: &Path, context: &Context) -> String {
-    let words = [
-        "stemma".to_owned(),
-        "--store".to_owned(),
-        context.store.to_string(),
-        "--collection".to_owned(),
-        context.collection.to_string(),
-        "outline".to_owned(),
-        "import".to_owned(),
+    let Context {
+        store, collection, ..
+    } = context;
+    let [store, collection, locator, file] = [
+        store.to_string(),
+        collection.to_string(),
         locator.to_owned(),
         file.display().to_string(),
-    ];
-    words.map(|word| shell_word(&word)).join(" ")
+    ]
+    .map(|word| shell_word(&word));
+    format!("stemma --store {store} --collection {collection} outline import {locator} {file}")
 }
 
 // Quoted where the shell would not take it as one word.
@@ -320,29 +287,20 @@ fn run_editor(path: &Path) -> Result<(), CommandError> {
         .unwrap_or_else(|| "vi".into());
     let mut script = editor.clone();
     script.push(" \"$@\"");
-    let status = Command::new("sh")
-        .arg("-c")
-        .arg(script)
-        .arg(&editor)
-        .arg(path)
-        .status();
-    let message = match status {
+    let words = ["-c".as_ref(), script.as_os_str(), &editor, path.as_os_str()];
+    let message = match Command::new("sh").args(words).status() {
         Ok(status) if status.success() => return Ok(()),
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
     let editor = editor.to_string_lossy();
-    Err(CommandError::new(
-        "outline.editor_failed",
-        format!("the editor `{editor}` failed: {message}"),
-    )
-    .with_next("set $EDITOR"))
+    let message = format!("the editor `{editor}` failed: {message}");
+    Err(CommandError::new("outline.editor_failed", message).with_next("set $EDITOR"))
 }
 
 async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
     let store = context.open_store().await?;
-    let env = Env::system();
-    let reader = Archive::open(&env, store.blobs.clone(), context.collection.clone()).await?;
+    let reader = context.archive(&store.blobs).await?;
     let (label, published) = published(&reader, locator).await?;
     // An import that failed made no tree, but later ingests would repeat it.
     let doc = published.version.doc;
@@ -410,15 +368,9 @@ async fn publish(
             ..JobOptions::default()
         },
     };
-    let jobs = &runner.operations;
-    let submitted = match change.submission(&jobs.ports, before, context).await {
-        Ok(submission) => {
-            stemma_roles::coordinator::submit(&jobs.env, &jobs.ports, order, &[submission]).await
-        }
-        Err(error) => Err(error),
-    };
-    let manifest = match submitted {
-        Ok(manifest) => manifest,
+    let submission = change.submission(&runner.operations.ports, before, context);
+    let (runner, manifest) = match submission.await {
+        Ok(submission) => runner.submit(order, &[submission]).await?,
         Err(error) => {
             runner.close().await;
             return Err(error.into());
@@ -451,25 +403,23 @@ fn show(label: &str, published: &PublishedTree, done: &str, context: &Context) {
         .filter(|section| !section.verified && section.kind == SectionKind::Heading)
         .count();
     let version = published.version.seq;
-    if context.output.is_text() {
-        let doubtful = match doubtful {
-            0 => String::new(),
-            more => format!(" · {more} not verified"),
-        };
-        context.output.line(&format!(
-            "{}: {done} · version {version} · {}{doubtful}",
-            clean(label),
-            counted(sections, "section")
-        ));
-    } else {
-        context.output.json(&OutlineView {
-            document: label,
-            version,
-            changed: matches!(done, "corrected" | "reset"),
-            sections,
-            doubtful,
-        });
-    }
+    let view = json!({
+        "document": label,
+        "version": version,
+        "changed": matches!(done, "corrected" | "reset"),
+        "sections": sections,
+        "doubtful": doubtful,
+    });
+    let output = &context.output;
+    output.show(&view, || {
+        let mut parts = vec![
+            format!("{}: {done}", clean(label)),
+            format!("version {version}"),
+            counted(sections, "section"),
+        ];
+        parts.extend(counts([(doubtful as u64, "not verified")]));
+        output.line(&parts.join(" · "));
+    });
 }
 
 fn invalid_lines(errors: &[LineError]) -> CommandError {

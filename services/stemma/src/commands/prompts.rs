@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use stemma_llm::tokens;
-use stemma_pipeline::prompts::{DATA_NOTICE, built_in, digest};
+use stemma_pipeline::prompts::{DATA_NOTICE, Instructions, built_in, digest};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::clean;
+use crate::output::{Output, clean};
 use crate::prompts::{file_name, load, unknown_name};
 use crate::table::counted;
 
@@ -43,104 +43,85 @@ enum PromptsCommand {
     },
 }
 
-pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
+pub async fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
     let config = context.config()?;
     let all = load(&config.prompts)?;
     if let Some(PromptsCommand::Export { folder }) = args.action {
-        return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);
+        return export(&all, &folder, context);
     }
-    let stages: Vec<_> = built_in()
+    let prompts: Vec<_> = built_in()
         .filter(|(stage, _)| args.stage.as_deref().is_none_or(|one| one == *stage))
-        .collect();
-    if stages.is_empty() {
-        let name = args.stage.unwrap_or_default();
-        let stage_names = built_in().map(|(stage, _)| stage.to_string()).collect();
-        return Err(unknown_name(
-            "prompts.no_stage",
-            format!("no stage `{name}` uses a model"),
-            &name,
-            stage_names,
-        ));
-    }
-    let prompts: Vec<_> = stages
-        .into_iter()
         .map(|(stage, built_in)| {
             let text = all.get(stage).map_or(built_in, String::as_str);
             (stage, text, text != built_in)
         })
         .collect();
-    if context.output.is_text() {
-        for (stage, text, overridden) in &prompts {
-            show(stage, text, *overridden, &config.prompts, context);
-        }
-        context
-            .output
-            .note(&format!("Appended to each prompt: {DATA_NOTICE}"));
-    } else {
-        let prompts: Vec<_> = prompts.iter().map(|(stage, text, overridden): &(&str, &str, bool)| {
+    if prompts.is_empty() {
+        let name = args.stage.unwrap_or_default();
+        let stages = built_in().map(|(stage, _)| stage.to_string()).collect();
+        let message = format!("no stage `{name}` uses a model");
+        return Err(unknown_name("prompts.no_stage", message, &name, stages));
+    }
+    let listed: Vec<_> = prompts
+        .iter()
+        .map(|(stage, text, overridden)| {
             json!({
                 "stage": stage, "text": text, "digest": digest(text), "tokens": tokens::count(text), "overridden": overridden,
             })
-        }).collect();
-        context
-            .output
-            .json(&json!({ "prompts": prompts, "always": DATA_NOTICE }));
-    }
+        })
+        .collect();
+    let output = &context.output;
+    output.show(&json!({ "prompts": listed, "always": DATA_NOTICE }), || {
+        for (stage, text, overridden) in &prompts {
+            let folder = Some(&config.prompts).filter(|_| *overridden);
+            show(stage, text, folder, output);
+        }
+        output.note(&format!("Appended to each prompt: {DATA_NOTICE}"));
+    });
     Ok(Exit::Done)
 }
 
-fn show(stage: &str, text: &str, overridden: bool, folder: &Path, context: &Context) {
-    let from = if overridden {
-        folder.join(file_name(stage)).display().to_string()
-    } else {
-        "built in".into()
-    };
+// `folder` has the prompt, unless it is built in.
+fn show(stage: &str, text: &str, folder: Option<&PathBuf>, output: &Output) {
+    let from = folder.map_or_else(
+        || "built in".into(),
+        |folder| folder.join(file_name(stage)).display().to_string(),
+    );
     let digest: String = digest(text).to_string().chars().take(12).collect();
-    let about = format!("{} tokens  {digest}  {from}", tokens::count(text));
-    context.output.line(&format!(
-        "{}  {}",
-        context.output.bold(stage),
-        context.output.dim(&clean(&about))
-    ));
+    let about = clean(&format!("{} tokens  {digest}  {from}", tokens::count(text)));
+    output.line(&format!("{}  {}", output.bold(stage), output.dim(&about)));
     text.lines()
-        .for_each(|line| context.output.line(&format!("  {}", clean(line))));
-    context.output.line("");
+        .for_each(|line| output.line(&format!("  {}", clean(line))));
+    output.line("");
 }
 
-fn export(
-    prompts: &[(String, String)],
-    folder: &Path,
-    context: &Context,
-) -> Result<Exit, CommandError> {
+fn export(prompts: &Instructions, folder: &Path, context: &Context) -> Result<Exit, CommandError> {
     let (written, existing) = write_files(prompts, folder).map_err(|error| {
         CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
             .with_next("check that the folder is writable")
     })?;
     let place = clean(&folder.display().to_string());
-    if context.output.is_text() {
-        let suffix = if existing.is_empty() {
-            String::new()
-        } else {
-            format!(", kept {} existing", existing.len())
-        };
-        context.output.line(&format!(
-            "wrote {} to {place}{suffix}",
-            counted(written.len(), "file")
-        ));
-        context
-            .output
-            .note(&format!("edit them, then set prompts = \"{place}\""));
-    } else {
-        context
-            .output
-            .json(&json!({ "out": place, "written": written, "kept": existing }));
-    }
+    let output = &context.output;
+    output.show(
+        &json!({ "out": place, "written": written, "kept": existing }),
+        || {
+            let note = match existing.len() {
+                0 => String::new(),
+                count => format!(", kept {count} existing"),
+            };
+            output.line(&format!(
+                "wrote {} to {place}{note}",
+                counted(written.len(), "file")
+            ));
+            output.note(&format!("edit them, then set prompts = \"{place}\""));
+        },
+    );
     Ok(Exit::Done)
 }
 
 // The names of the written files, and of those that existed.
 fn write_files(
-    prompts: &[(String, String)],
+    prompts: &Instructions,
     folder: &Path,
 ) -> std::io::Result<(Vec<String>, Vec<String>)> {
     fs::create_dir_all(folder)?;

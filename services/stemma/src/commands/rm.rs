@@ -1,8 +1,5 @@
 //! `stemma rm`: removes documents from the collection.
 
-use std::sync::Arc;
-
-use stemma_archive::Archive;
 use stemma_store::Env;
 
 use crate::context::Context;
@@ -33,12 +30,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     let env = Env::system();
     context.open_store().await?; // fails for a missing store, which opening for writing would create
     let store = context.open_writable_store(&env, "rm").await?;
-    let reader = Archive::open(
-        &env,
-        Arc::clone(store.ports.blobs.raw()),
-        context.collection.clone(),
-    )
-    .await?;
+    let reader = context.archive(store.ports.blobs.raw()).await?;
     let mut documents = Vec::new();
     for scope in &args.scopes {
         for listed in reader.documents_in_scope(scope)? {
@@ -64,19 +56,19 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
         }
     }
     let labels: Vec<&str> = documents.iter().map(|(_, label)| label.as_str()).collect();
-    if context.output.is_text() {
-        let word = if args.dry_run {
-            "would remove"
-        } else {
-            "removed"
-        };
-        labels
-            .iter()
-            .for_each(|label| context.output.line(&format!("{word} {}", clean(label))));
-    } else {
-        context
-            .output
-            .json(&serde_json::json!({ "dry_run": args.dry_run, "removed": labels }));
-    }
+    let output = &context.output;
+    output.show(
+        &serde_json::json!({ "dry_run": args.dry_run, "removed": labels }),
+        || {
+            let word = if args.dry_run {
+                "would remove"
+            } else {
+                "removed"
+            };
+            labels
+                .iter()
+                .for_each(|label| output.line(&format!("{word} {}", clean(label))));
+        },
+    );
     Ok(Exit::Done)
 }

@@ -52,26 +52,20 @@ pub async fn run(args: SeriesArgs, context: &Context) -> Result<Exit, CommandErr
 
 fn show(response: &SeriesResponse, output: &Output) {
     for series in &response.series {
-        let name = series.name.as_deref().unwrap_or(&series.entity);
-        output.line(&format!(
-            "{}  {}",
-            output.bold(&clean(name)),
-            clean(&format!("{} · {}", series.entity, series.unit))
-        ));
+        let name = output.bold(&clean(series.name.as_deref().unwrap_or(&series.entity)));
+        let about = clean(&format!("{} · {}", series.entity, series.unit));
+        output.line(&format!("{name}  {about}"));
         table(series).print(output);
     }
     if response.series.is_empty() {
-        let facts = format!(
-            "{} of {} with tagged facts",
-            response.documents_with_facts,
-            counted(response.documents, "document")
-        );
-        output.note(&format!("no values; {facts}"));
+        let tagged = response.documents_with_facts;
+        let documents = counted(response.documents, "document");
+        output.note(&format!(
+            "no values; {tagged} of {documents} with tagged facts"
+        ));
         if !response.similar.is_empty() {
-            output.note(&clean(&format!(
-                "concepts like it: {}",
-                response.similar.join(", ")
-            )));
+            let similar = clean(&response.similar.join(", "));
+            output.note(&format!("concepts like it: {similar}"));
         }
     }
 }

@@ -3,9 +3,7 @@
 use stemma_archive::{SectionDetails, StatResponse};
 use stemma_document::FactSource;
 
-use crate::commands::format::{
-    length, page_or_line_range, section_path, state_word, title_line, word,
-};
+use crate::commands::format::{length, page_or_line_range, state_word, title_line, word};
 use crate::commands::items;
 use crate::commands::open::open;
 use crate::context::Context;
@@ -30,24 +28,18 @@ pub struct StatArgs {
 
 pub async fn run(args: StatArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.stat(&args.locator).await?;
-    if context.output.is_text() {
-        match &view.section {
-            Some(section) => show_section(section, &context.output),
-            None => show(&view, &context.output),
-        }
-    } else {
-        context.output.json(&view);
-    }
+    let output = &context.output;
+    output.show(&view, || match &view.section {
+        Some(section) => show_section(section, output),
+        None => show(&view, output),
+    });
     Ok(Exit::Done)
 }
 
 fn field(output: &Output, name: &str, value: &str) {
     if !value.is_empty() {
-        output.line(&format!(
-            "{}{}",
-            output.dim(&format!("{name:<20}")),
-            clean(value)
-        ));
+        let name = output.dim(&format!("{name:<20}"));
+        output.line(&format!("{name}{}", clean(value)));
     }
 }
 
@@ -57,32 +49,25 @@ fn show(view: &StatResponse, output: &Output) {
     field(output, "locator", &document.locator);
     field(output, "id", &document.doc_id);
     field(output, "path", &document.path);
-    let newer = view
-        .newer_version
-        .map(|newer| format!("; version {newer} has no tree yet"))
-        .unwrap_or_default();
-    field(
-        output,
-        "state",
-        &format!(
-            "{}, version {}{newer}",
-            state_word(&document.state),
-            document.version
-        ),
+    let mut state = format!(
+        "{}, version {}",
+        state_word(&document.state),
+        document.version
     );
-    let size = format!(
-        "{}, {:.1} MB",
-        length(document),
-        view.size_bytes as f64 / 1e6
-    );
+    if let Some(newer) = view.newer_version {
+        state += &format!("; version {newer} has no tree yet");
+    }
+    field(output, "state", &state);
+    let megabytes = view.size_bytes as f64 / 1e6;
+    let size = format!("{}, {megabytes:.1} MB", length(document));
     field(output, "size", size.trim_start_matches(", "));
     if let (Some(sections), Some(tokens)) = (document.sections, document.tokens) {
-        let size = format!(
-            "{} sections, {} tokens",
-            thousands(sections),
-            thousands(tokens)
+        let sections = thousands(sections);
+        field(
+            output,
+            "tree",
+            &format!("{sections} sections, {} tokens", thousands(tokens)),
         );
-        field(output, "tree", &size);
     }
     if let Some(provenance) = &view.provenance {
         let method = word(&provenance.method);
@@ -92,70 +77,51 @@ fn show(view: &StatResponse, output: &Output) {
         };
         field(output, "method", &format!("{method}, {model}"));
         if let Some(doubt) = &provenance.doubt {
-            let reasons = doubt.reasons.iter().map(super::tree::doubt_line);
-            let text: Vec<String> = std::iter::once(format!("{:.2}", doubt.score))
-                .chain(reasons)
-                .collect();
-            field(output, "doubt", &text.join("; "));
+            let mut parts = vec![format!("{:.2}", doubt.score)];
+            parts.extend(doubt.reasons.iter().map(super::tree::doubt_line));
+            field(output, "doubt", &parts.join("; "));
         }
     }
     let recognition = view.recognition.as_deref().unwrap_or_default();
     field(output, "ocr", recognition);
     field(output, "gaps", &document.gaps.join(", "));
     for (name, fact) in document.facts.iter().flat_map(|facts| facts.entries()) {
-        let page = fact
-            .page
-            .map(|page| format!("  (p {page})"))
-            .unwrap_or_default();
-        let source = if fact.source == FactSource::Text {
-            String::new()
-        } else {
-            format!("  ({})", word(&fact.source))
-        };
-        field(output, name, &format!("{}{page}{source}", fact.value));
+        let mut value = fact.value.clone();
+        if let Some(page) = fact.page {
+            value += &format!("  (p {page})");
+        }
+        if fact.source != FactSource::Text {
+            value += &format!("  ({})", word(&fact.source));
+        }
+        field(output, name, &value);
     }
-    field(
-        output,
-        "description",
-        document.description.as_deref().unwrap_or_default(),
-    );
+    let description = document.description.as_deref();
+    field(output, "description", description.unwrap_or_default());
     if let Some(failure) = &document.failure {
-        field(
-            output,
-            "failure",
-            &format!("{}: {}", failure.code, failure.message),
-        );
+        let failure = format!("{}: {}", failure.code, failure.message);
+        field(output, "failure", &failure);
     }
     field(output, "source", &view.uri);
     items::table(&view.items, output);
 }
 
 fn show_section(section: &SectionDetails, output: &Output) {
-    output.line(&output.bold(&section_path(&section.path)));
-    field(output, "locator", &section.section.locator);
-    field(
-        output,
-        "place",
-        &page_or_line_range(section.section.pages, section.section.lines),
-    );
-    let tokens = format!(
-        "{} own, {} with subsections",
-        section.own_tokens, section.section.tokens
-    );
+    let info = &section.section;
+    output.line(&output.bold(&clean(&section.path.join(" › "))));
+    field(output, "locator", &info.locator);
+    field(output, "place", &page_or_line_range(info.pages, info.lines));
+    let tokens = info.tokens;
+    let tokens = format!("{} own, {tokens} with subsections", section.own_tokens);
     field(output, "tokens", &tokens);
     field(output, "sub-sections", &section.children.to_string());
-    let ocr = section.section.ocr.map(|ocr| ocr.to_string());
+    let ocr = info.ocr.map(|ocr| ocr.to_string());
     field(output, "ocr", ocr.as_deref().unwrap_or_default());
-    let verified = if section.section.verified {
-        "title verified"
-    } else {
-        "title not found there"
+    let verified = match info.verified {
+        true => "title verified",
+        false => "title not found there",
     };
-    field(
-        output,
-        "evidence",
-        &format!("{}, {verified}", word(&section.evidence_source)),
-    );
+    let evidence = format!("{}, {verified}", word(&section.evidence_source));
+    field(output, "evidence", &evidence);
     field(
         output,
         "summary",
@@ -168,14 +134,7 @@ fn show_section(section: &SectionDetails, output: &Output) {
     };
     field(output, "summary by", by);
     for reference in &section.references {
-        field(
-            output,
-            "refers to",
-            &format!(
-                "{} → {}",
-                reference.text,
-                reference.to.as_deref().unwrap_or("not in this document")
-            ),
-        );
+        let to = reference.to.as_deref().unwrap_or("not in this document");
+        field(output, "refers to", &format!("{} → {to}", reference.text));
     }
 }

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use stemma_archive::{TableContent, TableInfo};
 
-use crate::commands::format::title_line;
+use crate::commands::format::{page_or_line_range, title_line};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -70,10 +70,7 @@ fn list(tables: &[TableInfo], output: &Output) {
         .with_heads(["TABLE", "TITLE", "IN", "SIZE", "PAGES"])
         .with_optional([2]);
     for info in tables {
-        let pages = match info.pages {
-            (first, last) if first == last => format!("p {first}"),
-            (first, last) => format!("p {first}–{last}"),
-        };
+        let pages = page_or_line_range(Some(info.pages), None);
         table.row([
             info.locator.clone(),
             info.title.clone().unwrap_or_default(),
@@ -91,14 +88,14 @@ fn list(tables: &[TableInfo], output: &Output) {
 pub async fn run_one(args: TableArgs, context: &Context) -> Result<Exit, CommandError> {
     let view = open(context).await?.table(&args.locator).await?;
     let output = &context.output;
-    let csv = match args.format {
+    let text = match args.format {
         TableFormat::Csv => Some(csv_of(&view)?),
-        TableFormat::Text | TableFormat::Md => None,
+        TableFormat::Md => Some(view.table.to_string()),
+        TableFormat::Text => None,
     };
-    output.print(&view, &view.table.rows, || match (args.format, csv) {
-        (_, Some(csv)) => output.line(csv.trim_end()),
-        (TableFormat::Md, None) => output.line(view.table.to_string().trim_end()),
-        _ => show(&view, output),
+    output.print(&view, &view.table.rows, || match text {
+        Some(text) => output.line(text.trim_end()),
+        None => show(&view, output),
     });
     Ok(Exit::Done)
 }
@@ -116,11 +113,11 @@ fn show(view: &TableContent, output: &Output) {
     let heads = content.columns.iter().map(|column| column.head.clone());
     table.row(std::iter::once(String::new()).chain(heads));
     for row in &content.rows {
-        let cells = row.cells.iter().map(|cell| {
-            cell.as_ref()
-                .map_or(String::new(), |cell| cell.text.clone())
-        });
-        table.row(std::iter::once(row.label.clone()).chain(cells));
+        let cells = row
+            .cells
+            .iter()
+            .map(|cell| cell.as_ref().map_or("", |cell| &cell.text));
+        table.row(std::iter::once(row.label.as_str()).chain(cells));
     }
     table.print(output);
 }
@@ -137,11 +134,11 @@ fn csv_of(view: &TableContent) -> Result<String, CommandError> {
     write(["", ""].into_iter().chain(heads).collect())?;
     write(["", "period"].into_iter().chain(periods).collect())?;
     for row in &content.rows {
+        let label = [row.group.as_deref().unwrap_or_default(), row.label.as_str()];
         let cells = row
             .cells
             .iter()
-            .map(|cell| cell.as_ref().map_or("", |cell| cell.text.as_str()));
-        let label = [row.group.as_deref().unwrap_or_default(), row.label.as_str()];
+            .map(|cell| cell.as_ref().map_or("", |cell| &cell.text));
         write(label.into_iter().chain(cells).collect())?;
     }
     let bytes = writer.into_inner().map_err(not_written)?;
@@ -149,8 +146,6 @@ fn csv_of(view: &TableContent) -> Result<String, CommandError> {
 }
 
 fn not_written(error: impl std::fmt::Display) -> CommandError {
-    CommandError::new(
-        "output.csv",
-        format!("the table cannot be written as CSV: {error}"),
-    )
+    let message = format!("the table cannot be written as CSV: {error}");
+    CommandError::new("output.csv", message)
 }

@@ -1,13 +1,12 @@
 //! `stemma tree`: shows the sections of a document.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use stemma_archive::{
     Archive, ExportFormat, FileEntry, FilesOptions, HeadingDecision, HeadingFeatures,
-    HeadingReport, SectionRecognition, TreeRequest, TreeResponse, TreeRow,
+    HeadingReport, TreeRequest, TreeResponse, TreeRow,
 };
-use stemma_document::{CatalogEntry, DoubtReason, SectionKind};
+use stemma_document::{CatalogEntry, DoubtReason, Gap, SectionKind};
 
 use crate::commands::format::{badge, identity, length, links_line, page_or_line_range, word};
 use crate::commands::open::open;
@@ -122,14 +121,8 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
                     .with_next("stemma export --format pageindex --out DIR"),
             );
         };
-        let path = PathBuf::from(&listed.label);
-        let exported = reader
-            .export(
-                listed,
-                &path.to_string_lossy(),
-                ExportFormat::PageIndex { text: false },
-            )
-            .await?;
+        let format = ExportFormat::PageIndex { text: false };
+        let exported = reader.export(listed, &listed.label, format).await?;
         output.line(exported.content.trim_end());
         return Ok(Exit::Done);
     }
@@ -157,7 +150,7 @@ fn parse_page(text: &str) -> Result<u32, String> {
     let digits = text.trim_start_matches(['p', '.', '=', ' ']);
     digits
         .parse()
-        .map_err(|_| "name a page, such as p12".to_owned())
+        .map_err(|_| "name a page, such as p12".into())
 }
 
 async fn explain(
@@ -210,16 +203,13 @@ fn look(features: &HeadingFeatures) -> String {
         (features.dense, "frequent"),
         (features.over_text, "over text"),
     ];
-    let HeadingFeatures {
-        size,
-        text_size,
-        gap,
-        ..
-    } = features;
-    let mut parts = vec![format!("{size:.1} in {text_size:.1} pt")];
+    let mut parts = vec![format!(
+        "{:.1} in {:.1} pt",
+        features.size, features.text_size
+    )];
     let named = flags.iter().filter(|(is_set, _)| *is_set);
     parts.extend(named.map(|(_, name)| (*name).to_owned()));
-    parts.push(format!("gap {gap:.1}"));
+    parts.push(format!("gap {:.1}", features.gap));
     parts.join(", ")
 }
 
@@ -246,22 +236,20 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
 
 // A row of a folder's tree: the path at the first level, names below it.
 fn entry(row: &FileEntry, output: &Output) -> String {
-    let count = row
-        .count
-        .map(|count| output.dim(&format!("  ({count})")))
-        .unwrap_or_default();
     let name = if row.depth == 1 { &row.path } else { &row.name };
-    let about = row
-        .document
-        .as_ref()
-        .map(|document| format!("  {}", identity(document).join(" · ")))
-        .unwrap_or_default();
-    format!(
-        "{}{}{count}{}",
+    let mut line = format!(
+        "{}{}",
         "  ".repeat(row.depth.saturating_sub(1)),
-        clean(name),
-        output.dim(clean(&about).trim_end())
-    )
+        clean(name)
+    );
+    if let Some(count) = row.count {
+        line += &output.dim(&format!("  ({count})"));
+    }
+    if let Some(document) = &row.document {
+        let about = clean(&format!("  {}", identity(document).join(" · ")));
+        line += &output.dim(about.trim_end());
+    }
+    line
 }
 
 /// Shows the tree of a document that was just ingested, down to `depth` levels.
@@ -283,11 +271,19 @@ pub async fn show(
 
 /// `large_leaf: … (p 3-20)`.
 pub(super) fn doubt_line(reason: &DoubtReason) -> String {
-    let pages = reason
+    let mut line = format!("{}: {}", reason.code.as_str(), clean(&reason.detail));
+    if let Some(pages) = reason.pages {
+        line += &format!(" (p {pages})");
+    }
+    line
+}
+
+/// `pages.unreadable p 3-4: …`.
+pub(super) fn gap_line(gap: &Gap) -> String {
+    let pages = gap
         .pages
-        .map(|pages| format!(" (p {pages})"))
-        .unwrap_or_default();
-    format!("{}: {}{pages}", reason.code.as_str(), clean(&reason.detail))
+        .map_or_else(String::new, |pages| format!(" p {pages}"));
+    format!("{}{pages}: {}", gap.code, clean(&gap.detail))
 }
 
 fn is_doubtful(row: &TreeRow) -> bool {
@@ -300,11 +296,8 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     header.push(length(document));
     header.extend(document.method.map(|method| word(&method)));
     header.extend(document.doubt.map(|doubt| format!("doubt {doubt:.2}")));
-    output.line(&format!(
-        "{}  {}",
-        output.bold(&clean(&document.name)),
-        clean(&header.join(" · "))
-    ));
+    let name = output.bold(&clean(&document.name));
+    output.line(&format!("{name}  {}", clean(&header.join(" · "))));
     for reason in view.doubt.iter().flat_map(|doubt| &doubt.reasons) {
         output.line(&output.dim(&format!("  {}", doubt_line(reason))));
     }
@@ -330,30 +323,24 @@ fn section_table(view: &TreeResponse) -> Table {
     for (row, branch) in view.sections.iter().zip(branches(&view.sections)) {
         let section = &row.section;
         let doubt = if is_doubtful(row) { " ?" } else { "" };
-        let tokens = if section.tokens == 0 {
-            String::new()
-        } else {
-            thousands(section.tokens)
-        };
+        let tokens = Some(section.tokens).filter(|tokens| *tokens > 0);
+        let ocr = section.ocr.map(|ocr| {
+            format!(
+                "{} of {} in doubt",
+                thousands(ocr.doubtful),
+                thousands(ocr.words)
+            )
+        });
         table.row([
             format!("{} {branch}{}{doubt}", section.section_id, section.title),
             badge(row.status),
             page_or_line_range(section.pages, section.lines),
-            tokens,
-            section.ocr.map(words_in_doubt).unwrap_or_default(),
+            tokens.map_or_else(String::new, thousands),
+            ocr.unwrap_or_default(),
             links_line(&row.content),
         ]);
     }
     table
-}
-
-// `12 of 900 in doubt`
-fn words_in_doubt(ocr: SectionRecognition) -> String {
-    format!(
-        "{} of {} in doubt",
-        thousands(ocr.doubtful),
-        thousands(ocr.words)
-    )
 }
 
 // The lines that join sections to those above them.
@@ -403,11 +390,7 @@ fn footer(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     }
     output.line(&output.dim(&parts.join(" · ")));
     for gap in view.gaps.iter().take(10) {
-        let pages = gap
-            .pages
-            .map(|pages| format!(" p {pages}"))
-            .unwrap_or_default();
-        output.line(&output.dim(&format!("gap {}{pages}: {}", gap.code, clean(&gap.detail))));
+        output.line(&output.dim(&format!("gap {}", gap_line(gap))));
     }
     if view.gaps.len() > 10 {
         output.line(&output.dim(&format!("… {} more gaps (--json)", view.gaps.len() - 10)));

@@ -84,14 +84,16 @@ struct SectionSummary {
 impl SummaryBatch {
     /// The summary of section `number` (from 1); `None` if it is missing or ambiguous.
     pub(crate) fn summary_for(&self, number: usize) -> Option<&str> {
-        let mut lines = self
-            .summaries
-            .iter()
-            .filter(|line| line.section as usize == number);
-        let line = lines.next()?;
-        lines
-            .all(|other| other.summary == line.summary)
-            .then_some(line.summary.as_str())
+        let mut lines = (self.summaries.iter()).filter(|line| line.section as usize == number);
+        let first = lines.next()?.summary.as_str();
+        lines.all(|line| line.summary == first).then_some(first)
+    }
+
+    fn check(self, sections: usize) -> Result<Self, String> {
+        match (1..=sections).any(|number| self.summary_for(number).is_some()) {
+            true => Ok(self),
+            false => Err("it holds no summary of any of the sections".into()),
+        }
     }
 }
 
@@ -164,38 +166,31 @@ impl Batcher {
         if tokens > token_limit {
             return Ok(None);
         }
-        let env = task.env.clone();
-        let client = Arc::clone(client);
-        let log = TaskCallLog::for_batch(task, question.stage);
-        let question = question.build_request(task.settings, model, String::new());
         let call = BatchCall {
-            env,
-            client,
-            template: question,
+            env: task.env.clone(),
+            client: Arc::clone(client),
+            template: question.build_request(task.settings, model, String::new()),
             priority: task.priority,
             token_limit,
-            log,
+            log: TaskCallLog::for_batch(task, question.stage),
         };
         let (reply_sender, answer) = oneshot::channel();
-        self.push(
-            &expected.key,
-            BatchItem {
-                position,
-                block,
-                tokens,
-                reply_sender,
-            },
-            &call,
-        );
+        let item = BatchItem {
+            position,
+            block,
+            tokens,
+            reply_sender,
+        };
+        self.push(&expected.key, item, &call);
         drop(expected);
         match answer.await {
             Ok(BatchReply::Summary(summary)) => Ok(Some(summary)),
             Ok(BatchReply::AskAlone) => Ok(None),
             Ok(BatchReply::Failed(failure)) => Err(failure),
-            Err(_) => Err(Failure::transient(
-                "engine.panic",
-                "the call of a batch ended without a reply",
-            )),
+            Err(_) => {
+                let message = "the call of a batch ended without a reply";
+                Err(Failure::transient("engine.panic", message))
+            }
         }
     }
 
@@ -225,8 +220,8 @@ impl Batcher {
         }
         if !queue.batches.is_empty() && !queue.has_flusher {
             queue.has_flusher = true;
-            call.env
-                .spawn(self.clone().flush_when_idle(key.clone(), call.clone()));
+            let flush = self.clone().flush_when_idle(key.clone(), call.clone());
+            call.env.spawn(flush);
         }
     }
 
@@ -308,9 +303,9 @@ impl BatchCall {
                     batches.extend([other, batch]);
                 }
                 Err(BatchError::Provider(failure)) => {
-                    batch
-                        .into_iter()
-                        .for_each(|item| send_reply((item, BatchReply::Failed(failure.clone()))));
+                    for item in batch {
+                        send_reply((item, BatchReply::Failed(failure.clone())));
+                    }
                 }
             }
         }
@@ -329,40 +324,24 @@ impl BatchCall {
             max_output_tokens,
             ..self.template.clone()
         };
-        let answer = match complete_structured(
-            &self.client,
-            &request,
-            self.priority,
-            &self.log,
-            |written: SummaryBatch| match (1..=batch.len())
-                .any(|number| written.summary_for(number).is_some())
-            {
-                true => Ok(written),
-                false => Err("it holds no summary of any of the sections".into()),
-            },
-        )
-        .await
-        {
+        let Self { client, log, .. } = self;
+        let check = |written: SummaryBatch| written.check(batch.len());
+        let answer = complete_structured(client, &request, self.priority, log, check);
+        let answer = match answer.await {
             Ok(answer) => answer,
-            Err(failure) => return Err(classify_failure(self.log.handle_failure(failure).await)),
+            Err(failure) => return Err(classify_failure(log.handle_failure(failure).await)),
         };
         for reply in &answer.replies {
-            self.log
-                .write(&request, reply, true)
+            log.write(&request, reply, true)
                 .await
                 .map_err(BatchError::Provider)?;
         }
-        let summaries: Vec<_> = (1..=batch.len())
-            .map(|number| answer.value.summary_for(number))
-            .collect();
-        Ok(summaries
-            .into_iter()
-            .map(|summary: Option<&str>| {
-                summary.map_or(BatchReply::AskAlone, |summary| {
-                    BatchReply::Summary(summary.into())
-                })
-            })
-            .collect())
+        let summaries = (1..=batch.len()).map(|number| answer.value.summary_for(number));
+        let replies = summaries.map(|summary| match summary {
+            Some(summary) => BatchReply::Summary(summary.into()),
+            None => BatchReply::AskAlone,
+        });
+        Ok(replies.collect())
     }
 }
 

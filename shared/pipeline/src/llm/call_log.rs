@@ -113,9 +113,7 @@ impl TaskCallLog {
             usage: reply.usage,
             took_ms: reply.took_ms,
             useful,
-            jobs: self
-                .budget_owners()
-                .iter()
+            jobs: (self.budget_owners().iter())
                 .map(|owner| owner.job.job.clone())
                 .collect(),
             batch: false,
@@ -137,11 +135,14 @@ impl TaskCallLog {
         let blobs = self.ports.blobs.with_long_retries();
         match tokio::time::timeout(RECORD_TIMEOUT, blobs.put(&key, bytes)).await {
             Ok(put) => Ok(put.map(drop)?),
-            Err(_) => Err(Failure::throttled(
-                "engine.port",
-                "the call could not be recorded: the store is away",
-                RECORD_RETRY_DELAY,
-            )),
+            Err(_) => {
+                let message = "the call could not be recorded: the store is away";
+                Err(Failure::throttled(
+                    "engine.port",
+                    message,
+                    RECORD_RETRY_DELAY,
+                ))
+            }
         }
     }
 
@@ -149,16 +150,10 @@ impl TaskCallLog {
     /// too.
     pub(crate) async fn handle_failure(&self, failure: Failure) -> Failure {
         if failure.code == "model.configuration" {
-            let paused = self
-                .budgets
-                .pause(
-                    &self.env,
-                    &self.ports,
-                    &self.budget_owners(),
-                    PauseReason::Credentials,
-                )
-                .await;
-            if let Err(error) = paused {
+            let owners = self.budget_owners();
+            let reason = PauseReason::Credentials;
+            let paused = self.budgets.pause(&self.env, &self.ports, &owners, reason);
+            if let Err(error) = paused.await {
                 tracing::warn!(run = %self.run.run, %error, "could not pause jobs whose provider configuration was rejected");
             }
         }
@@ -166,10 +161,8 @@ impl TaskCallLog {
     }
 
     fn prices(&self, model: &str) -> Prices {
-        self.models
-            .get(model)
-            .map(|client| client.prices())
-            .unwrap_or_default()
+        let client = self.models.get(model);
+        client.map(|client| client.prices()).unwrap_or_default()
     }
 
     fn budget_owners(&self) -> Arc<Vec<BudgetOwner>> {
@@ -180,24 +173,18 @@ impl TaskCallLog {
 #[async_trait]
 impl CallBudget for TaskCallLog {
     async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
-        let owners = self
-            .budgets
-            .owners(&self.env, &self.ports, &self.run)
-            .await?;
+        let Self {
+            env,
+            ports,
+            budgets,
+            ..
+        } = self;
+        let owners = budgets.owners(env, ports, &self.run).await?;
         *self.owners.lock() = Arc::clone(&owners);
-        self.budgets
-            .reserve(
-                &self.env,
-                &self.ports,
-                &owners,
-                call,
-                Arc::new(self.clone()),
-            )
-            .await?;
-        if self
-            .missing_at_ms
-            .is_none_or(|checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS)
-        {
+        let log = Arc::new(self.clone());
+        budgets.reserve(env, ports, &owners, call, log).await?;
+        let is_recent = |checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
+        if self.missing_at_ms.is_none_or(is_recent) {
             return Ok(());
         }
         let missing = artifact::ensure_missing(&self.ports.blobs, &self.run.scope, &self.task);
@@ -213,8 +200,9 @@ impl CallBudget for TaskCallLog {
     }
 
     async fn settle(&self, call: &CallReservation, used: SpendAmount) {
+        let owners = self.budget_owners();
         self.budgets
-            .settle(&self.env, &self.ports, &self.budget_owners(), call, used)
+            .settle(&self.env, &self.ports, &owners, call, used)
             .await;
     }
 }
@@ -226,14 +214,12 @@ impl SpendLog for TaskCallLog {
         job: &JobManifest,
         measure: SpendMeasure,
     ) -> PortResult<SpendAmount> {
+        let since_ms = job.submitted_ms.saturating_sub(CLOCK_TOLERANCE_MS);
         calls::job_spend(
             &self.ports.blobs,
             &self.collection,
             &job.job,
-            (
-                job.submitted_ms.saturating_sub(CLOCK_TOLERANCE_MS),
-                self.env.now_ms(),
-            ),
+            (since_ms, self.env.now_ms()),
             measure,
             |sum| sum.cost(self.prices(&sum.model)),
         )

@@ -151,9 +151,8 @@ fn add_blocks(
                 push(rounds, 0, delimited(&with_title(&section.title, stretch)));
             }
             round = 1;
-            u32::try_from(count)
-                .unwrap_or(u32::MAX)
-                .saturating_mul(SUMMARY_REPLY as u32)
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            count.saturating_mul(SUMMARY_REPLY as u32)
         }
     };
     for child in &section.children {

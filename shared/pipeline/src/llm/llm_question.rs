@@ -56,11 +56,11 @@ impl LlmQuestion {
 
     // Identical for all questions of a kind, so that providers can cache it.
     fn system_prompt(&self, settings: &RunSettings) -> String {
-        let instructions = settings
-            .instructions
-            .get(self.stage)
-            .map_or(self.instructions, String::as_str);
-        format!("{instructions}\n\n{DATA_ONLY}")
+        let own = settings.instructions.get(self.stage);
+        format!(
+            "{}\n\n{DATA_ONLY}",
+            own.map_or(self.instructions, String::as_str)
+        )
     }
 
     /// Asks about `user` until `check` accepts a reply. The model sees the error of `check`, so the error
@@ -76,10 +76,8 @@ impl LlmQuestion {
         let tokens = request.prompt_tokens();
         let most = model.max_prompt_tokens_for(self.purpose);
         if tokens > most {
-            let message = format!(
-                "the prompt of {} has {tokens} tokens, more than {most}",
-                self.stage
-            );
+            let stage = self.stage;
+            let message = format!("the prompt of {stage} has {tokens} tokens, more than {most}");
             return Err(Failure::permanent("model.prompt_too_large", message)
                 .with_next("raise model.max_prompt_tokens, if the model accepts longer prompts"));
         }
@@ -110,10 +108,8 @@ impl LlmQuestion {
         task: &TaskContext<'a, FilingFlow>,
     ) -> Result<(&'a ModelSettings, &'a Arc<ModelClient>), Failure> {
         let Some(model) = &task.settings.model else {
-            return Err(Failure::permanent(
-                "model.not_configured",
-                format!("the settings of {} have no model", self.stage),
-            ));
+            let message = format!("the settings of {} have no model", self.stage);
+            return Err(Failure::permanent("model.not_configured", message));
         };
         let client = client_for(task, model.name_for(self.purpose))?;
         Ok((model, client))
@@ -147,12 +143,11 @@ pub(crate) async fn ask<T: DeserializeOwned, U>(
     let records = answer
         .replies
         .iter()
-        .map(|reply| log.record(request, reply, true))
-        .collect::<Result<_, _>>()?;
+        .map(|reply| log.record(request, reply, true));
     Ok(LlmAnswer {
+        records: records.collect::<Result<_, _>>()?,
         value: answer.value,
         usage: answer.usage.into(),
-        records,
     })
 }
 
@@ -170,10 +165,8 @@ pub(crate) fn check_digest(stage: &str, read: Digest, key: Digest) -> Result<(),
     if read == key {
         return Ok(());
     }
-    Err(Failure::permanent(
-        "model.text_mismatch",
-        format!("{stage}: the text is not the one that its key names"),
-    ))
+    let message = format!("{stage}: the text is not the one that its key names");
+    Err(Failure::permanent("model.text_mismatch", message))
 }
 
 pub(crate) struct LlmAnswer<T> {

@@ -18,7 +18,7 @@ mod text_cache;
 mod usage;
 
 pub use batch::Batcher;
-pub(crate) use batch::{SummaryBatch, delimit_sections};
+pub(crate) use batch::{ExpectedItem, SummaryBatch, delimit_sections};
 pub use batch_runners::BatchRunners;
 pub(crate) use batched::BatchUse;
 pub use estimate::{ModelUse, estimate_model_use, most_vision_use};

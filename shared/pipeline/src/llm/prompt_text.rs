@@ -64,17 +64,11 @@ pub(crate) fn title_digest(title: &str, text: &str) -> Digest {
 
 /// A text under its title. The title is not repeated if the text begins with it.
 pub(crate) fn with_title(title: &str, text: &str) -> String {
-    let begins = normalize_key(
-        &text
-            .chars()
-            .take(2 * title.chars().count())
-            .collect::<String>(),
-    );
+    let beginning: String = text.chars().take(2 * title.chars().count()).collect();
     let text = rejoin_lines(text);
-    if begins.starts_with(&normalize_key(title)) {
-        text
-    } else {
-        format!("{title}\n{text}")
+    match normalize_key(&beginning).starts_with(&normalize_key(title)) {
+        true => text,
+        false => format!("{title}\n{text}"),
     }
 }
 
@@ -148,8 +142,8 @@ fn truncate_at_space(line: &str, most: usize) -> &str {
     }
     let beginning = &line[..line.floor_char_boundary(most)];
     beginning
-        .rfind(' ')
-        .map_or(beginning, |space| &beginning[..space])
+        .rsplit_once(' ')
+        .map_or(beginning, |(words, _)| words)
 }
 
 /// A reply on one line, without control characters.
@@ -188,14 +182,12 @@ pub(crate) async fn part_summaries(
     let mut block = String::new();
     let mut summaries = summaries.iter().peekable();
     for (at, child) in children.iter().enumerate() {
+        let title = truncate_at_space(&child.title, TITLE_BYTES);
         if let Some((_, key)) = summaries.next_if(|(part, _)| *part as usize == at) {
             let summary = load_summary(task, key).await?;
-            reads.add_part(title_digest(&child.title, first_sentence(&summary)));
-            block.push_str(&format!(
-                "\n- {}: {}",
-                truncate_at_space(&child.title, TITLE_BYTES),
-                first_sentence(&summary)
-            ));
+            let lead = first_sentence(&summary);
+            reads.add_part(title_digest(&child.title, lead));
+            block += &format!("\n- {title}: {lead}");
             continue;
         }
         let small = child.tokens < limit;
@@ -205,12 +197,10 @@ pub(crate) async fn part_summaries(
             .section(task, source, child, small)
             .await?;
         reads.add_part(title_digest(&child.title, &text));
-        let line = if small && texts {
-            with_title(&child.title, &text)
-        } else {
-            format!("- {}", truncate_at_space(&child.title, TITLE_BYTES))
+        block += &match small && texts {
+            true => format!("\n{}", with_title(&child.title, &text)),
+            false => format!("\n- {title}"),
         };
-        block.push_str(&format!("\n{line}"));
     }
     Ok(block)
 }

@@ -59,22 +59,16 @@ pub(crate) fn replies_digest(replies: &WindowReplies) -> Digest {
 /// The prompt of a window: delimited blocks of data, with pages numbered from 1. `pages` are consecutive, from
 /// page `first` on, and include those of the window.
 pub(crate) fn window_prompt(window: &ReadingWindow, first: PageNo, pages: &[Page]) -> String {
-    let open = window
-        .open
-        .iter()
+    let open: Vec<String> = (window.open.iter())
         .map(|heading| format!("[level {}] {}", heading.level, heading.title))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let open = (!open.is_empty()).then(|| delimit("Open headings", &open));
+        .collect();
+    let open = (!open.is_empty()).then(|| delimit("Open headings", &open.join("\n")));
     let blocks = window.pages.iter().zip(1..).map(|(page, number)| {
         let known = window.known.iter().filter(|known| known.page == *page);
         let known: Vec<(u32, u16)> = known.map(|known| (known.line, known.level)).collect();
-        let text = page
-            .index()
-            .checked_sub(first.index())
-            .and_then(|at| pages.get(at))
-            .map(|page| page_text(page, &known))
-            .unwrap_or_default();
+        let at = page.index().checked_sub(first.index());
+        let page = at.and_then(|at| pages.get(at));
+        let text = page.map(|page| page_text(page, &known)).unwrap_or_default();
         delimit(&format!("Page {number}"), &text)
     });
     open.into_iter()

@@ -41,19 +41,12 @@ impl SectionAnswers {
         outline: &ModelAnswers,
         usage: &BTreeMap<TaskKey, StageUsage>,
     ) -> ModelAnswers {
-        let mut prompt_tokens = 0;
-        let mut output_tokens = 0;
+        let mut totals = outline.clone();
         for task in usage.values() {
-            prompt_tokens += u64::from(task.prompt_tokens);
-            output_tokens += u64::from(task.output_tokens);
+            totals.calls = totals.calls.saturating_add(1);
+            totals.prompt_tokens += u64::from(task.prompt_tokens);
+            totals.output_tokens += u64::from(task.output_tokens);
         }
-        ModelAnswers {
-            calls: outline
-                .calls
-                .saturating_add(u32::try_from(usage.len()).unwrap_or(u32::MAX)),
-            prompt_tokens: outline.prompt_tokens + prompt_tokens,
-            output_tokens: outline.output_tokens + output_tokens,
-            ..outline.clone()
-        }
+        totals
     }
 }

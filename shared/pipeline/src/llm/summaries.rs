@@ -93,33 +93,28 @@ pub(crate) fn plan_summaries(
     settings: &RunSettings,
 ) -> Vec<SectionPlan> {
     let limit = settings.sections.summary_tokens_verbatim;
-    tree.walk()
-        .map(|(depth, section): (usize, &Section)| {
-            let depth = u16::try_from(depth).unwrap_or(u16::MAX);
-            let title = &section.title;
-            if section.tokens < limit {
-                let text = title_digest(title, &text::full_text(section, &source.body));
-                return SectionPlan {
-                    depth,
-                    small: true,
-                    text,
-                    stretches: Vec::new(),
-                };
-            }
-            let own = text::own_text(section, &source.body);
-            let stretches: Vec<_> = own_stretches(&own, settings)
+    let plans = tree.walk().map(|(depth, section): (usize, &Section)| {
+        let title = &section.title;
+        let small = section.tokens < limit;
+        let text = match small {
+            true => text::full_text(section, &source.body),
+            false => text::own_text(section, &source.body),
+        };
+        let stretches = match small {
+            true => Vec::new(),
+            false => own_stretches(&text, settings),
+        };
+        SectionPlan {
+            depth: u16::try_from(depth).unwrap_or(u16::MAX),
+            small,
+            text: title_digest(title, if stretches.is_empty() { &text } else { "" }),
+            stretches: stretches
                 .iter()
                 .map(|some| title_digest(title, some))
-                .collect();
-            let text = title_digest(title, if stretches.is_empty() { &own } else { "" });
-            SectionPlan {
-                depth,
-                small: false,
-                text,
-                stretches,
-            }
-        })
-        .collect()
+                .collect(),
+        }
+    });
+    plans.collect()
 }
 
 /// The stretches of a section's own text; empty if it fits in one prompt.
@@ -131,30 +126,27 @@ pub(crate) fn own_stretches<'a>(own: &'a str, settings: &RunSettings) -> Vec<&'a
         .saturating_sub(PROMPT_OVERHEAD_TOKENS)
         .max(PROMPT_OVERHEAD_TOKENS);
     // A token has at least one byte, so most texts need no counting.
-    if own.len() <= room as usize || tokens::count(own) <= room {
-        Vec::new()
-    } else {
-        stretches(own, room)
+    match own.len() <= room as usize || tokens::count(own) <= room {
+        true => Vec::new(),
+        false => stretches(own, room),
     }
 }
 
 impl SummaryTree {
     pub(crate) fn new(draft: TaskKey, source: TaskKey, sections: Vec<SectionPlan>) -> Self {
         let (children, heights) = children_and_heights(&sections);
-        let stretches = sections
+        let counts = sections
             .iter()
-            .enumerate()
-            .flat_map(|(index, section): (usize, &SectionPlan)| {
-                (0..section.stretches.len()).map(move |at| (index, at))
-            })
-            .collect();
+            .map(|section| section.stretches.len())
+            .enumerate();
+        let stretches = counts.flat_map(|(index, count)| (0..count).map(move |at| (index, at)));
         Self {
             draft,
             source,
+            stretches: stretches.collect(),
             sections,
             children,
             heights,
-            stretches,
         }
     }
 
@@ -166,15 +158,12 @@ impl SummaryTree {
     /// Sections with an unanswered stretch, and the code of the failure.
     pub(crate) fn unanswered_stretches(&self, answers: &[SummaryAnswer]) -> Vec<(usize, String)> {
         let behind = answers.get(self.sections.len()..).unwrap_or_default();
-        self.stretches
-            .iter()
-            .zip(behind)
-            .filter_map(
-                |((section, _), answers): (&(usize, usize), &SummaryAnswer)| {
-                    Some((*section, answers.as_ref()?.1.as_ref().err()?.clone()))
-                },
-            )
-            .collect()
+        let answered = self.stretches.iter().zip(behind);
+        let unanswered = answered.filter_map(|((section, _), answer)| {
+            let (_, answer) = answer.as_ref()?;
+            Some((*section, answer.as_ref().err()?.clone()))
+        });
+        unanswered.collect()
     }
 
     /// Number of rounds. A round needs the summaries of the rounds before it.
@@ -194,36 +183,26 @@ impl SummaryTree {
                 && !section.small
                 && (section.stretches.is_empty() || self.has_answer_below(*index, answers))
         });
-        let stretches = self.stretches.iter().enumerate().filter(|_| round == 0);
-        let stretches =
-            stretches.map(|(at, (section, stretch))| (at, self.stretch_task(*section, *stretch)));
-        let stretches = stretches.map(|(at, is_due)| (self.sections.len() + at, is_due));
-        sections
-            .map(|index| (index, self.section_task(index, answers)))
-            .chain(stretches)
-            .collect()
+        let stretches = self
+            .stretches
+            .iter()
+            .zip(self.sections.len()..)
+            .filter(|_| round == 0);
+        let stretches = stretches
+            .map(|((section, stretch), index)| (index, self.stretch_task(*section, *stretch)));
+        let sections = sections.map(|index| (index, self.section_task(index, answers)));
+        sections.chain(stretches).collect()
     }
 
     /// `None` if the document has no sections.
     pub(crate) fn description_task(&self, answers: &[SummaryAnswer]) -> Option<DescriptionTask> {
         let first = self.sections.first()?;
-        let top: Vec<usize> = (0..self.sections.len())
-            .filter(|index| self.sections[*index].depth == 1)
-            .collect();
-        let mut input = InputDigest::new(
-            first.stretches.first().copied().unwrap_or(first.text),
-            top.len(),
-        );
-        let mut parts = Vec::new();
-        for (at, index) in top.into_iter().take(MAX_PART_SUMMARIES).enumerate() {
-            match successful_answer(answers, index) {
-                Some((key, digest)) => {
-                    input.add_part(digest);
-                    parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
-                }
-                None => input.add_part(self.sections[index].text),
-            }
-        }
+        let mut top: Vec<usize> = (0..self.sections.len()).collect();
+        top.retain(|index| self.sections[*index].depth == 1);
+        let begins = first.stretches.first().copied().unwrap_or(first.text);
+        let mut input = InputDigest::new(begins, top.len());
+        top.truncate(MAX_PART_SUMMARIES);
+        let parts = self.add_parts(&mut input, &top, answers, MAX_PART_SUMMARIES);
         Some(DescriptionTask {
             reads: input.finish(),
             draft: self.draft,
@@ -232,35 +211,51 @@ impl SummaryTree {
         })
     }
 
+    // Adds to `input` what is read of sections: the summaries of at most `most`, by their position, and the texts of others.
+    fn add_parts(
+        &self,
+        input: &mut InputDigest,
+        sections: &[usize],
+        answers: &[SummaryAnswer],
+        most: usize,
+    ) -> Vec<(u32, TaskKey)> {
+        let mut parts = Vec::new();
+        for (section, at) in sections.iter().zip(0..) {
+            match successful_answer(answers, *section).filter(|_| parts.len() < most) {
+                Some((key, digest)) => {
+                    input.add_part(digest);
+                    parts.push((at, key));
+                }
+                None => input.add_part(self.sections[*section].text),
+            }
+        }
+        parts
+    }
+
+    // The indices of the stretches of a section among all summaries.
+    fn stretches_of(&self, section: usize) -> impl Iterator<Item = usize> {
+        let stretches = self.stretches.iter().zip(self.sections.len()..);
+        stretches
+            .filter(move |((of, _), _)| *of == section)
+            .map(|(_, index)| index)
+    }
+
     // A section whose own text is split is summarized only if a stretch or a child was.
     fn has_answer_below(&self, index: usize, answers: &[SummaryAnswer]) -> bool {
-        let stretches = self
-            .stretches
-            .iter()
-            .enumerate()
-            .filter(|(_, (section, _))| *section == index);
-        let below = stretches
-            .map(|(at, _)| self.sections.len() + at)
+        let mut below = self
+            .stretches_of(index)
             .chain(self.children[index].iter().copied());
-        below.into_iter().any(|below| {
-            answers[below]
-                .as_ref()
-                .is_some_and(|(_, answer)| answer.is_ok())
-        })
+        below.any(|below| successful_answer(answers, below).is_some())
     }
 
     fn stretch_task(&self, section: usize, stretch: usize) -> SummaryTask {
         let reads = InputDigest::new(self.sections[section].stretches[stretch], 0).finish();
-        let draft = self.draft;
-        let source = self.source;
-        let section = u32::try_from(section).unwrap_or(u32::MAX);
-        let stretch = u32::try_from(stretch).ok();
         SummaryTask {
             reads,
-            draft,
-            source,
-            section,
-            stretch,
+            draft: self.draft,
+            source: self.source,
+            section: u32::try_from(section).unwrap_or(u32::MAX),
+            stretch: u32::try_from(stretch).ok(),
             own: Vec::new(),
             parts: Vec::new(),
         }
@@ -270,36 +265,18 @@ impl SummaryTree {
         let children = &self.children[index];
         let mut input = InputDigest::new(self.sections[index].text, children.len());
         let mut own = Vec::new();
-        for (at, _) in self
-            .stretches
-            .iter()
-            .enumerate()
-            .filter(|(_, (section, _))| *section == index)
-        {
-            let answer = successful_answer(answers, self.sections.len() + at);
+        for stretch in self.stretches_of(index) {
+            let answer = successful_answer(answers, stretch);
             input.add_part(answer.map_or(Digest::from_content(b""), |(_, digest)| digest));
             own.push(answer.map(|(key, _)| key));
         }
-        let mut parts = Vec::new();
-        for (at, child) in children.iter().enumerate() {
-            match successful_answer(answers, *child)
-                .filter(|_| parts.len() + own.len() < MAX_PART_SUMMARIES)
-            {
-                Some((key, digest)) => {
-                    input.add_part(digest);
-                    parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
-                }
-                None => input.add_part(self.sections[*child].text),
-            }
-        }
-        let section = u32::try_from(index).unwrap_or(u32::MAX);
-        let draft = self.draft;
-        let source = self.source;
+        let most = MAX_PART_SUMMARIES.saturating_sub(own.len());
+        let parts = self.add_parts(&mut input, children, answers, most);
         SummaryTask {
             reads: input.finish(),
-            draft,
-            source,
-            section,
+            draft: self.draft,
+            source: self.source,
+            section: u32::try_from(index).unwrap_or(u32::MAX),
             stretch: None,
             own,
             parts,
@@ -330,13 +307,10 @@ fn children_and_heights(sections: &[SectionPlan]) -> (Vec<Vec<usize>>, Vec<usize
         let summarized = children[index]
             .iter()
             .filter(|child| !sections[**child].small);
+        let above_children = summarized.map(|child| heights[*child] + 1).max();
         // The stretches of a section are summarized in round 0, so the section itself comes later.
         let above_stretches = usize::from(!sections[index].stretches.is_empty());
-        heights[index] = summarized
-            .map(|child| heights[*child] + 1)
-            .max()
-            .unwrap_or(0)
-            .max(above_stretches);
+        heights[index] = above_children.unwrap_or(0).max(above_stretches);
     }
     (children, heights)
 }

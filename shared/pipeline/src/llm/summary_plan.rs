@@ -47,17 +47,13 @@ pub(crate) fn plan_pages(
     settings: &RunSettings,
 ) -> Vec<PlanPage> {
     let sections = plan_summaries(source, tree, settings);
-    let parts: Vec<PlanPage> = sections
-        .chunks(ITEMS_PER_PAGE)
-        .map(|some: &[SectionPlan]| PlanPage {
-            sections: some.to_vec(),
-            ..PlanPage::default()
-        })
-        .collect();
-    if parts.is_empty() {
-        vec![PlanPage::default()]
-    } else {
-        parts
+    let parts = sections.chunks(ITEMS_PER_PAGE).map(|some| PlanPage {
+        sections: some.to_vec(),
+        ..PlanPage::default()
+    });
+    match sections.len() {
+        0 => vec![PlanPage::default()],
+        _ => parts.collect(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use stemma_document::{
     Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, SourceBody, TextLines, text,
 };
@@ -63,15 +64,11 @@ impl TextCache {
         task: &FilingTask<'_>,
         plan: &TaskKey,
     ) -> Result<Arc<Vec<ReadingWindow>>, Failure> {
-        let make = async {
-            let json = task.blob(plan, "asks").await?;
-            let windows: Vec<ReadingWindow> = serde_json::from_slice(&json).map_err(|error| {
-                let message = format!("the windows cannot be read: {error}");
-                Failure::permanent("model.windows_unreadable", message)
-            })?;
-            Ok((windows, 2 * json.len()))
-        };
-        self.get_or_load(cache_key(task, plan, "asks"), make).await
+        self.json(task, plan, "asks", |error| {
+            let message = format!("the windows cannot be read: {error}");
+            Failure::permanent("model.windows_unreadable", message)
+        })
+        .await
     }
 
     /// The own text of a section, or with `full` that of its descendants too.
@@ -92,23 +89,14 @@ impl TextCache {
                 Ok(text::text_in_excerpt(section, &body, PageNo::FIRST, full))
             }
             SectionSpan::Pages { from, to, .. } => {
-                let child = section
-                    .children
-                    .first()
-                    .filter(|_| !full)
-                    .and_then(|child| start(child.span));
-                let end = match child.or(to) {
+                let child = section.children.first().filter(|_| !full);
+                let end = match child.and_then(|child| start(child.span)).or(to) {
                     Some(end) => end.page,
                     None => last_page(self.packed(task, source).await?.extent()),
                 };
                 let span = PageSpan::between(from.page, end);
-                let pages = self.pages(task, source, span).await?;
-                Ok(text::text_in_excerpt(
-                    section,
-                    &SourceBody::Pages(pages),
-                    from.page,
-                    full,
-                ))
+                let body = SourceBody::Pages(self.pages(task, source, span).await?);
+                Ok(text::text_in_excerpt(section, &body, from.page, full))
             }
         }
     }
@@ -119,18 +107,27 @@ impl TextCache {
         task: &FilingTask<'_>,
         draft: &TaskKey,
     ) -> Result<Arc<DraftBlob>, Failure> {
+        self.json(task, draft, "draft", |error| {
+            let message = format!("the draft cannot be read: {error}");
+            Failure::permanent("structure.draft", message)
+        })
+        .await
+    }
+
+    // The value of a JSON blob.
+    async fn json<T: DeserializeOwned + Send + Sync + 'static>(
+        &self,
+        task: &FilingTask<'_>,
+        key: &TaskKey,
+        part: &str,
+        unreadable: impl Fn(serde_json::Error) -> Failure,
+    ) -> Result<Arc<T>, Failure> {
         let make = async {
-            let json = task.blob(draft, "draft").await?;
-            let draft: DraftBlob = serde_json::from_slice(&json).map_err(|error| {
-                Failure::permanent(
-                    "structure.draft",
-                    format!("the draft cannot be read: {error}"),
-                )
-            })?;
-            Ok((draft, 2 * json.len()))
+            let json = task.blob(key, part).await?;
+            let value: T = serde_json::from_slice(&json).map_err(unreadable)?;
+            Ok((value, 2 * json.len()))
         };
-        self.get_or_load(cache_key(task, draft, "draft"), make)
-            .await
+        self.get_or_load(cache_key(task, key, part), make).await
     }
 
     /// Pages without words and runs, which only the structure rules need.
@@ -170,15 +167,12 @@ impl TextCache {
             for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
                 (line.words, line.runs) = (Vec::new(), Vec::new());
             }
-            let bytes = pages
-                .iter()
-                .flat_map(|page| &page.lines)
-                .map(|line| line.text.len() + LINE_BYTES)
-                .sum();
+            let lines = pages.iter().flat_map(|page| &page.lines);
+            let bytes = lines.map(|line| line.text.len() + LINE_BYTES).sum();
             Ok((pages, bytes))
         };
-        self.get_or_load(cache_key(task, source, &format!("pages-{index}")), make)
-            .await
+        let name = cache_key(task, source, &format!("pages-{index}"));
+        self.get_or_load(name, make).await
     }
 
     async fn lines(
@@ -189,11 +183,10 @@ impl TextCache {
         let make = async {
             let packed = self.packed(task, source).await?;
             let lines = match packed.extent() {
-                Extent::Lines(count) if count > 0 => packed
-                    .lines(1, count)
-                    .map_err(|error| source_error(&error))?,
-                _ => Vec::new(),
+                Extent::Lines(count @ 1..) => packed.lines(1, count),
+                _ => Ok(Vec::new()),
             };
+            let lines = lines.map_err(|error| source_error(&error))?;
             let bytes = lines.iter().map(|line| line.len() + LINE_BYTES).sum();
             Ok((lines, bytes))
         };
@@ -209,10 +202,8 @@ impl TextCache {
         let make = async {
             let bytes = task.blob(source, "source").await?;
             let size = bytes.len();
-            Ok((
-                EncodedSource::open(bytes).map_err(|error| source_error(&error))?,
-                size,
-            ))
+            let source = EncodedSource::open(bytes).map_err(|error| source_error(&error))?;
+            Ok((source, size))
         };
         self.get_or_load(cache_key(task, source, "source"), make)
             .await
@@ -233,9 +224,10 @@ impl TextCache {
             Ok::<_, Failure>(Arc::new(loaded) as Arc<dyn Any + Send + Sync>)
         };
         let loaded = cell.get_or_try_init(|| make).await.cloned();
+        let failed = loaded.is_err();
         self.state
             .lock()
-            .record_size(&name, bytes, loaded.is_err(), self.budget_bytes);
+            .record_size(&name, bytes, failed, self.budget_bytes);
         loaded?.downcast::<T>().map_err(|_| {
             Failure::permanent("model.texts", format!("{name} is cached with another type"))
         })
@@ -261,10 +253,8 @@ impl TextCacheState {
         }
         while self.bytes > budget {
             let loaded = self.entries.iter().filter(|(_, entry)| entry.bytes > 0);
-            let Some(oldest) = loaded
-                .min_by_key(|(_, entry)| entry.last_use)
-                .map(|(name, _)| name.clone())
-            else {
+            let oldest = loaded.min_by_key(|(_, entry)| entry.last_use);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
                 return;
             };
             self.evict(&oldest);

@@ -16,7 +16,7 @@ use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 use super::codec::{decode_source, parse_json, source_error, tree_settings};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::replies::read_section_answers;
-use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS, ocr_revisions};
+use super::{DescriptionBlob, Outline, StageUse, revisions};
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
@@ -99,14 +99,11 @@ async fn load_summaries(
     task: &FilingTask<'_>,
     answers: &SectionAnswers,
 ) -> Result<BTreeMap<usize, String>, Failure> {
-    let answered = answers
-        .summaries
-        .iter()
-        .enumerate()
-        .filter_map(|(index, answered)| {
-            let (key, answer) = answered.as_ref()?;
-            answer.is_ok().then_some((index, *key))
-        });
+    let answered = answers.summaries.iter().enumerate();
+    let answered = answered.filter_map(|(index, answered)| {
+        let (key, answer) = answered.as_ref()?;
+        answer.is_ok().then_some((index, *key))
+    });
     stream::iter(answered.collect::<Vec<_>>())
         .map(|(index, key): (usize, TaskKey)| async move {
             let text = task.blob(&key, "summary").await?;
@@ -145,12 +142,8 @@ fn assemble_tree(
     usage: &BTreeMap<TaskKey, StageUsage>,
     settings: &RunSettings,
 ) -> Result<SectionTree, Failure> {
-    let CollectedAnswers {
-        answers,
-        mut summaries,
-        unanswered,
-        description: described,
-    } = collected;
+    let answers = collected.answers;
+    let mut summaries = collected.summaries;
     let source = decode_source(packed)?;
     let Some(model) = &settings.model else {
         return Err(source_error("the settings name no model"));
@@ -158,34 +151,21 @@ fn assemble_tree(
     let draft = &blob.draft;
     let mut tree = finish_tree(draft, &source, defect_gaps(&source), &settings.sections);
     let mut missing = Vec::new();
-    apply_summaries(
-        &mut tree.sections,
-        model,
-        &answers,
-        &mut summaries,
-        &mut missing,
-    );
-    for (index, code) in unanswered {
-        let section = u32::try_from(index)
-            .ok()
-            .and_then(|index| tree.section(SectionId(index)));
-        missing.extend(section.map(|section: &Section| {
-            MissingSummary::for_section(section, code, SummaryFallback::Partial)
-        }));
+    let sections = &mut tree.sections;
+    apply_summaries(sections, model, &answers, &mut summaries, &mut missing);
+    for (index, code) in collected.unanswered {
+        let id = u32::try_from(index).ok().map(SectionId);
+        if let Some(section) = id.and_then(|id| tree.section(id)) {
+            let fallback = SummaryFallback::Partial;
+            missing.push(MissingSummary::for_section(section, code, fallback));
+        }
     }
     tree.gaps.extend(summary_gaps(&missing));
     tree.provenance.model.clone_from(&model.name);
     let mut summed = SectionAnswers::usage_totals(&blob.answers, usage);
-    apply_description(&mut tree, described, &answers, &mut summed);
+    apply_description(&mut tree, collected.description, &answers, &mut summed);
     tree.provenance.answers = Some(summed);
-    let stages = REVISIONS
-        .into_iter()
-        .filter(|(name, _)| *name != Outline::NAME)
-        .chain(ocr_revisions(&source))
-        .chain(MODEL_REVISIONS);
-    tree.provenance.revisions = stages
-        .map(|(name, revision)| (name.to_string(), revision))
-        .collect();
+    tree.provenance.revisions = revisions(&source, &[StageUse::All, StageUse::Model]);
     Ok(tree)
 }
 
@@ -235,10 +215,9 @@ fn apply_summaries(
             (None, Some(Some((_, Err(code))))) => {
                 let offline = model.on_failure == OnModelFailure::Offline;
                 section.summary = section.summary.take().filter(|_| offline);
-                let fallback = if offline {
-                    SummaryFallback::ByRules
-                } else {
-                    SummaryFallback::None
+                let fallback = match offline {
+                    true => SummaryFallback::ByRules,
+                    false => SummaryFallback::None,
                 };
                 missing.push(MissingSummary::for_section(section, code.clone(), fallback));
             }
@@ -256,15 +235,12 @@ fn apply_description(
     answers: &SectionAnswers,
     summed: &mut ModelAnswers,
 ) {
-    if let Some(DescriptionBlob {
-        description,
-        facts,
-        mut dropped,
-    }) = described
-    {
-        tree.description = Some(description);
-        dropped.extend(enrich::fill_missing(&mut tree.facts, &facts));
-        (summed.described, summed.facts_dropped) = (true, dropped);
+    if let Some(described) = described {
+        tree.description = Some(described.description);
+        summed.described = true;
+        summed.facts_dropped = described.dropped;
+        let unfit = enrich::fill_missing(&mut tree.facts, &described.facts);
+        summed.facts_dropped.extend(unfit);
     }
     if let Some((_, Err(code))) = &answers.description {
         let detail =
@@ -278,37 +254,29 @@ fn apply_description(
 }
 
 fn summary_gaps(missing: &[MissingSummary]) -> Vec<Gap> {
-    const CODE: &str = "model.summary_failed";
-    let mut gaps: Vec<Gap> = missing
-        .iter()
-        .take(MAX_LISTED_GAPS)
-        .map(|one: &MissingSummary| {
-            let fallback = match one.fallback {
-                SummaryFallback::None => "has no summary",
-                SummaryFallback::ByRules => "has a summary made by rules",
-                SummaryFallback::Partial => "has a summary of a part of its text",
-            };
-            let detail = format!(
-                "section {} {fallback}: the model did not answer ({})",
-                one.structure, one.code
-            );
-            Gap {
-                code: CODE.into(),
-                pages: one.pages,
-                detail,
-            }
-        })
-        .collect();
-    if missing.len() > MAX_LISTED_GAPS {
-        let detail = format!(
-            "{} more sections were not answered about",
-            missing.len() - MAX_LISTED_GAPS
-        );
-        gaps.push(Gap {
-            code: CODE.into(),
-            pages: None,
-            detail,
-        });
-    }
-    gaps
+    let gap = |pages: Option<PageSpan>, detail: String| Gap {
+        code: "model.summary_failed".into(),
+        pages,
+        detail,
+    };
+    let listed = missing.iter().take(MAX_LISTED_GAPS).map(|one| {
+        let fallback = match one.fallback {
+            SummaryFallback::None => "has no summary",
+            SummaryFallback::ByRules => "has a summary made by rules",
+            SummaryFallback::Partial => "has a summary of a part of its text",
+        };
+        let MissingSummary {
+            structure, code, ..
+        } = one;
+        let detail = format!("section {structure} {fallback}: the model did not answer ({code})");
+        gap(one.pages, detail)
+    });
+    let more = missing.len().saturating_sub(MAX_LISTED_GAPS);
+    let more = (more > 0).then(|| {
+        gap(
+            None,
+            format!("{more} more sections were not answered about"),
+        )
+    });
+    listed.chain(more).collect()
 }

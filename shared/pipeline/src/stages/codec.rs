@@ -16,9 +16,8 @@ pub(super) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure>
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Bytes, Failure> {
-    serde_json::to_vec(value)
-        .map(Bytes::from)
-        .map_err(|error| json_error(&error))
+    let json = serde_json::to_vec(value).map(Bytes::from);
+    json.map_err(|error| json_error(&error))
 }
 
 fn json_error(error: &serde_json::Error) -> Failure {
@@ -26,9 +25,8 @@ fn json_error(error: &serde_json::Error) -> Failure {
 }
 
 pub(super) fn decode_source(packed: Bytes) -> Result<Source, Failure> {
-    EncodedSource::open(packed)
-        .and_then(EncodedSource::decode)
-        .map_err(source_error)
+    let source = EncodedSource::open(packed).and_then(EncodedSource::decode);
+    source.map_err(source_error)
 }
 
 pub(super) fn source_error(error: impl Display) -> Failure {

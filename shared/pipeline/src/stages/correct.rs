@@ -13,7 +13,7 @@ use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
-use super::{CORRECTION_REVISIONS, Outline, REVISIONS, ocr_revisions};
+use super::{Outline, StageUse, revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 
@@ -38,15 +38,13 @@ impl Stage for Correct {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        let settings = (&settings.outline, &settings.sections);
         // The rules find page labels, facts, Items and references, so their revision counts too.
         identity
             .bytes(self.text.as_bytes())
             .bytes(self.headings.as_bytes())
             .number(u64::from(Outline::REVISION))
-            .text(
-                &serde_json::to_string(&(&settings.outline, &settings.sections))
-                    .unwrap_or_default(),
-            );
+            .text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
@@ -75,11 +73,7 @@ fn corrected_tree(
     let rules = structure::outline(&source, &settings.outline).map_err(source_error)?;
     let draft = correction::draft(&source, rules, correction).map_err(source_error)?;
     let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
-    tree.provenance.revisions = REVISIONS
-        .into_iter()
-        .chain(ocr_revisions(&source))
-        .chain(CORRECTION_REVISIONS)
-        .map(|(name, revision)| (name.to_string(), revision))
-        .collect();
+    let uses = [StageUse::All, StageUse::Rules, StageUse::Person];
+    tree.provenance.revisions = revisions(&source, &uses);
     Ok(tree)
 }

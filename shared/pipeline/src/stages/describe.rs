@@ -51,17 +51,9 @@ pub(crate) static QUESTION: LlmQuestion = LlmQuestion {
 };
 
 fn properties() -> Value {
-    let names = [
-        "description",
-        "issuer",
-        "form",
-        "fiscal_year",
-        "fiscal_period",
-        "period_end",
-        "language",
-    ];
+    let names = "description issuer form fiscal_year fiscal_period period_end language";
     names
-        .into_iter()
+        .split(' ')
         .map(|name| (name.to_string(), json!({ "type": "string" })))
         .collect()
 }
@@ -90,36 +82,28 @@ impl Stage for Describe {
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<SummaryRef> {
         let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
         let prompt = self.prompt_block(task, &blob.tree).await?;
-        let answer = QUESTION
-            .complete(
-                task,
-                delimit("Document", &prompt),
-                |reply: DescriptionReply| {
-                    Ok((single_line(&reply.description, MAX_CHARS)?, reply.metadata))
-                },
-            )
-            .await?;
+        let user = delimit("Document", &prompt);
+        let answer = QUESTION.complete(task, user, |reply: DescriptionReply| {
+            Ok((single_line(&reply.description, MAX_CHARS)?, reply.metadata))
+        });
+        let answer = answer.await?;
         let (description, metadata) = answer.value;
         let (facts, dropped) = metadata.verify_against(&prompt);
         let usage = StageUsage {
             prompt_tokens: tokens::count(&prompt),
             output_tokens: tokens::count(&description),
         };
-        let json = serde_json::to_vec(&DescriptionBlob {
+        let blob = DescriptionBlob {
             description,
             facts,
             dropped,
-        });
-        let json =
-            json.map_err(|error| Failure::permanent("model.description", error.to_string()))?;
-        let summary = SummaryRef {
-            digest: Digest::from_content(&json),
-            usage,
         };
-        Ok(
-            StageOutput::new(summary, vec![("described", json.into())])
-                .with_records(answer.records),
-        )
+        let json = serde_json::to_vec(&blob)
+            .map_err(|error| Failure::permanent("model.description", error.to_string()))?;
+        let digest = Digest::from_content(&json);
+        let summary = SummaryRef { digest, usage };
+        let output = StageOutput::new(summary, vec![("described", json.into())]);
+        Ok(output.with_records(answer.records))
     }
 }
 
@@ -135,21 +119,17 @@ impl Describe {
             .first()
             .ok_or_else(|| Failure::permanent("model.no_section", "the draft has no sections"))?;
         let small = first.tokens < task.settings.sections.summary_tokens_verbatim;
-        let text = task
-            .tools
-            .text_cache
-            .section(task, &self.0.source, first, small)
-            .await?;
-        let stretches = if small {
-            Vec::new()
-        } else {
-            own_stretches(&text, task.settings)
+        let texts = &task.tools.text_cache;
+        let text = texts.section(task, &self.0.source, first, small).await?;
+        let stretches = match small {
+            true => Vec::new(),
+            false => own_stretches(&text, task.settings),
         };
         let begins = stretches.first().copied().unwrap_or(&text);
         let mut input = InputDigest::new(title_digest(&first.title, begins), tree.sections.len());
         let top = &tree.sections[..tree.sections.len().min(MAX_PARTS)];
-        let sections =
-            part_summaries(task, &self.0.source, top, &self.0.parts, false, &mut input).await?;
+        let parts = &self.0.parts;
+        let sections = part_summaries(task, &self.0.source, top, parts, false, &mut input).await?;
         check_digest(Self::NAME, input.finish(), self.0.reads)?;
         Ok(format!("{}\n{sections}", opening_lines(begins)))
     }

@@ -78,9 +78,10 @@ impl Stage for DraftOutline {
         let settings = task.settings.clone();
         let outcome = task
             .tools
-            .compute(task.env, move || draft_outline(packed, replies, &settings))
-            .await;
-        outcome.map_err(|panic| Failure::transient("structure.crashed", panic))?
+            .compute(task.env, move || draft_outline(packed, replies, &settings));
+        outcome
+            .await
+            .map_err(|panic| Failure::transient("structure.crashed", panic))?
     }
 }
 

@@ -76,10 +76,7 @@ impl MergePages {
         pages: &[PageNo],
         results: &[Result<RecognizeOutcome, FailureRecord>],
     ) -> Self {
-        let digests = results
-            .iter()
-            .map(|result| result.as_ref().map(|outcome| outcome.digest));
-        let parts = result_list(pages, digests);
+        let parts = result_list(pages, results, |outcome| outcome.digest);
         let (failure, failed) = failures(results);
         Self {
             source,
@@ -100,10 +97,8 @@ impl MergePages {
         results: &[Result<TranscribeOutcome, FailureRecord>],
     ) -> Self {
         if !pages.is_empty() {
-            let digests = results
-                .iter()
-                .map(|result| result.as_ref().map(|outcome| outcome.digest));
-            let parts = format!("{}\n{}", self.results, result_list(pages, digests));
+            let seen = result_list(pages, results, |outcome| outcome.digest);
+            let parts = format!("{}\n{seen}", self.results);
             self.results = Digest::from_content(parts.as_bytes());
             (self.unseen_failure, self.unseen) = failures(results);
         }
@@ -121,8 +116,7 @@ impl MergePages {
             return Ok(Transcript::None);
         }
         let read: RecognizeOutcome = parse_json(&task.outcome(recognize).await?)?;
-        let stage = Transcribe::for_page(task.settings, self.source, page, &read);
-        let Some(stage) = stage else {
+        let Some(stage) = Transcribe::for_page(task.settings, self.source, page, &read) else {
             return Ok(Transcript::None);
         };
         match task.blob(&stage.key(task.settings), "lines").await {
@@ -180,10 +174,7 @@ impl Stage for MergePages {
         let mut source = decode_source(task.blob(&self.paginate, "source").await?)?;
         let mut pages = Vec::with_capacity(numbers.len());
         for part in numbers.chunks(LOADS) {
-            let mut loads = Vec::with_capacity(part.len());
-            for page in part {
-                loads.push(self.load(task, *page));
-            }
+            let loads = part.iter().map(|page| self.load(task, *page));
             pages.extend(try_join_all(loads).await?);
         }
         let failed = pages.iter().filter(|page| page.is_none()).count();
@@ -201,21 +192,13 @@ impl Stage for MergePages {
         if sight.missing > self.unseen {
             return Err(lost_pages((sight.missing - self.unseen) as usize));
         }
-        if let Some(failure) = &self.failure {
-            let detail = format!("{failed} pages were not read: {}", failure.message);
-            source.defects.push(Defect {
-                code: failure.code.clone(),
-                page: None,
-                detail,
-            });
+        if let Some(PageFailure { code, message, .. }) = &self.failure {
+            let detail = format!("{failed} pages were not read: {message}");
+            source.defects.push(defect(code, None, detail));
         }
-        if let Some(failure) = &self.unseen_failure {
-            let unseen = self.unseen;
-            source.defects.push(Defect {
-                code: failure.code.clone(),
-                page: None,
-                detail: format!("a model did not see {unseen} pages: {}", failure.message),
-            });
+        if let Some(PageFailure { code, message, .. }) = &self.unseen_failure {
+            let detail = format!("a model did not see {} pages: {message}", self.unseen);
+            source.defects.push(defect(code, None, detail));
         }
         let SourceBody::Pages(pages) = &mut source.body else {
             return Err(source_error("text recognition of a document without pages"));
@@ -239,6 +222,14 @@ impl Stage for MergePages {
             blobs.push(("unplaced", to_json(&sight.unplaced)?));
         }
         Ok(StageOutput::new(outcome, blobs))
+    }
+}
+
+fn defect(code: &str, page: Option<PageNo>, detail: String) -> Defect {
+    Defect {
+        code: code.into(),
+        page,
+        detail,
     }
 }
 
@@ -307,15 +298,16 @@ impl Sight {
     }
 }
 
-fn result_list<'a>(
+fn result_list<T>(
     pages: &[PageNo],
-    results: impl Iterator<Item = Result<Digest, &'a FailureRecord>>,
+    results: &[Result<T, FailureRecord>],
+    digest: impl Fn(&T) -> Digest,
 ) -> String {
     let parts = pages
         .iter()
         .zip(results)
         .map(|(page, result)| match result {
-            Ok(digest) => format!("{page} {digest}"),
+            Ok(outcome) => format!("{page} {}", digest(outcome)),
             Err(record) => format!("{page} {}", record.code),
         });
     parts.collect::<Vec<_>>().join("\n")
@@ -356,11 +348,12 @@ fn recognition_marks(pages: &[Page], sight: &Sight) -> Vec<Defect> {
         doubtful += unsure;
         disputed += recognition.disputed.len();
         if unsure as f64 > MAX_DOUBTFUL * all as f64 && marks.len() < MAX_MARKS {
-            marks.push(Defect {
-                code: "ocr.doubtful".into(),
-                page: Some(PageNo::from_index(index)),
-                detail: format!("text recognition is unsure of {unsure} of {all} words"),
-            });
+            let detail = format!("text recognition is unsure of {unsure} of {all} words");
+            marks.push(defect(
+                "ocr.doubtful",
+                Some(PageNo::from_index(index)),
+                detail,
+            ));
         }
     }
     if read == 0 {
@@ -380,14 +373,7 @@ fn recognition_marks(pages: &[Page], sight: &Sight) -> Vec<Defect> {
     if let Some(line) = sight.line() {
         detail += &format!("; {line}");
     }
-    marks.insert(
-        0,
-        Defect {
-            code: "ocr.recognized".into(),
-            page: None,
-            detail,
-        },
-    );
+    marks.insert(0, defect("ocr.recognized", None, detail));
     marks
 }
 
@@ -462,11 +448,10 @@ fn keep_stated(page: &Page, read: &mut Page) {
     }
     for line in stated {
         let own = vec![WordReading::stated(); line.words.len()];
-        let at = all
+        let below = all
             .iter()
-            .position(|(other, _)| other.rect.y0 > line.rect.y0)
-            .unwrap_or(all.len());
-        all.insert(at, (line, own));
+            .position(|(other, _)| other.rect.y0 > line.rect.y0);
+        all.insert(below.unwrap_or(all.len()), (line, own));
     }
     let (lines, readings): (Vec<Line>, Vec<Vec<WordReading>>) = all.into_iter().unzip();
     read.lines = lines;

@@ -23,6 +23,8 @@ mod transcribe;
 mod transcript;
 mod withdraw;
 
+use std::collections::BTreeMap;
+
 use stemma_document::{Source, SourceBody};
 use stemma_engine::stage::Stage;
 
@@ -46,59 +48,58 @@ pub(crate) use summarize::{QUESTION as SUMMARIZE, Summarize};
 pub(crate) use transcribe::{Transcribe, page_use};
 pub(crate) use withdraw::Withdraw;
 
-/// Stages and revisions of the flow without a model, in order. Trees record them, and a document published
+/// Which trees a stage leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StageUse {
+    All,
+    /// Trees by rules, and by a person.
+    Rules,
+    /// Trees of texts with pages that text recognition read.
+    Ocr,
+    /// The same, if a model sees. Trees do not record it.
+    Vision,
+    Person,
+    Model,
+}
+
+/// The stages that lead to a tree, with their revisions, in the order of the flow. Trees record them, and a document published
 /// with lower ones is ingested again.
-pub(crate) const REVISIONS: [(&str, u32); 3] = [
-    (Paginate::NAME, Paginate::REVISION),
-    (Outline::NAME, Outline::REVISION),
-    (Publish::NAME, Publish::REVISION),
+pub(crate) const STAGES: [(&str, u32, StageUse); 13] = [
+    stage::<Paginate>(StageUse::All),
+    stage::<Recognize>(StageUse::Ocr),
+    stage::<Transcribe>(StageUse::Vision),
+    stage::<MergePages>(StageUse::Ocr),
+    stage::<Outline>(StageUse::Rules),
+    stage::<Correct>(StageUse::Person),
+    stage::<DraftOutline>(StageUse::Model),
+    stage::<LoadPlanPage>(StageUse::Model),
+    stage::<ReadWindow>(StageUse::Model),
+    stage::<Summarize>(StageUse::Model),
+    stage::<Describe>(StageUse::Model),
+    stage::<Assemble>(StageUse::Model),
+    stage::<Publish>(StageUse::All),
 ];
 
-/// The stages that replace [`Outline`] if the flow asks a model.
-pub(crate) const MODEL_REVISIONS: [(&str, u32); 6] = [
-    (DraftOutline::NAME, DraftOutline::REVISION),
-    (LoadPlanPage::NAME, LoadPlanPage::REVISION),
-    (ReadWindow::NAME, ReadWindow::REVISION),
-    (Summarize::NAME, Summarize::REVISION),
-    (Describe::NAME, Describe::REVISION),
-    (Assemble::NAME, Assemble::REVISION),
-];
+const fn stage<S: Stage>(used: StageUse) -> (&'static str, u32, StageUse) {
+    (S::NAME, S::REVISION, used)
+}
 
-/// The stages between [`Paginate`] and [`Outline`] if pages are pictures.
-pub(crate) const OCR_REVISIONS: [(&str, u32); 2] = [
-    (Recognize::NAME, Recognize::REVISION),
-    (MergePages::NAME, MergePages::REVISION),
-];
-
-/// The stage between those of [`OCR_REVISIONS`] if a model sees.
-pub(crate) const VISION_REVISIONS: [(&str, u32); 1] = [(Transcribe::NAME, Transcribe::REVISION)];
-
-/// The stages of [`OCR_REVISIONS`] if text recognition read pages of a text.
-fn ocr_revisions(source: &Source) -> impl Iterator<Item = (&'static str, u32)> {
+/// What a tree of a text records: the stages of `uses`, and those of text recognition if it read pages.
+fn revisions(source: &Source, uses: &[StageUse]) -> BTreeMap<String, u32> {
     let any_read = match &source.body {
         SourceBody::Pages(pages) => pages.iter().any(|page| page.recognition().is_some()),
         SourceBody::Lines(_) => false,
     };
-    OCR_REVISIONS.into_iter().filter(move |_| any_read)
+    STAGES
+        .into_iter()
+        .filter(|(_, _, used)| uses.contains(used) || (any_read && *used == StageUse::Ocr))
+        .map(|(name, revision, _)| (name.to_string(), revision))
+        .collect()
 }
-
-/// The stage that replaces [`Outline`] if a person corrected the document.
-pub(crate) const CORRECTION_REVISIONS: [(&str, u32); 1] = [(Correct::NAME, Correct::REVISION)];
 
 /// The names of all stages that lead to a tree, in the order of the flow.
 pub fn names() -> Vec<&'static str> {
-    let [paginate, outline, publish] = REVISIONS;
-    let [recognize, merge] = OCR_REVISIONS;
-    let parts = [
-        &[paginate, recognize][..],
-        &VISION_REVISIONS,
-        &[merge],
-        &[outline],
-        &CORRECTION_REVISIONS,
-        &MODEL_REVISIONS,
-        &[publish],
-    ];
-    parts.concat().into_iter().map(|(name, _)| name).collect()
+    STAGES.map(|(name, ..)| name).to_vec()
 }
 
 /// All questions to a model, in the order of the flow.

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
+use stemma_document::{Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, source_error, to_json};
-use super::{REVISIONS, ocr_revisions};
+use super::{StageUse, revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 use stemma_outline::{finish_tree, structure};
@@ -38,11 +38,7 @@ impl TreeOutcome {
             digest: Digest::from_content(json),
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
             method: tree.provenance.method,
-            doubt: tree
-                .provenance
-                .doubt
-                .as_ref()
-                .map_or(0.0, |doubt| doubt.score),
+            doubt: (tree.provenance.doubt.as_ref()).map_or(0.0, |doubt| doubt.score),
         }
     }
 }
@@ -78,10 +74,8 @@ pub(super) async fn compute_tree(
     let tree = task.tools.compute(task.env, build).await;
     let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
     let json = to_json(&tree)?;
-    Ok(StageOutput::new(
-        TreeOutcome::new(&tree, &json),
-        vec![("tree", json)],
-    ))
+    let outcome = TreeOutcome::new(&tree, &json);
+    Ok(StageOutput::new(outcome, vec![("tree", json)]))
 }
 
 // Pure (I-12).
@@ -89,22 +83,15 @@ fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Fa
     let source = decode_source(packed)?;
     let draft = structure::outline(&source, &settings.outline).map_err(source_error)?;
     let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
-    tree.provenance.revisions = REVISIONS
-        .into_iter()
-        .chain(ocr_revisions(&source))
-        .map(|(name, revision)| (name.to_string(), revision))
-        .collect();
+    tree.provenance.revisions = revisions(&source, &[StageUse::All, StageUse::Rules]);
     Ok(tree)
 }
 
 // Every defect of the source is a gap of the tree (I-10).
 pub(super) fn defect_gaps(source: &Source) -> impl Iterator<Item = Gap> {
-    source
-        .defects
-        .iter()
-        .map(|Defect { code, page, detail }| Gap {
-            code: code.clone(),
-            pages: page.map(|page| PageSpan::between(page, page)),
-            detail: detail.clone(),
-        })
+    source.defects.iter().map(|defect| Gap {
+        code: defect.code.clone(),
+        pages: defect.page.map(|page| PageSpan::between(page, page)),
+        detail: defect.detail.clone(),
+    })
 }

@@ -61,11 +61,10 @@ impl Paginate {
         let extension = version
             .name
             .rsplit_once('.')
-            .map(|(_, extension)| extension.to_lowercase())
-            .unwrap_or_default();
+            .map_or("", |(_, extension)| extension);
         Self {
             source: version.source,
-            extension: extension.chars().take(16).collect(),
+            extension: extension.to_lowercase().chars().take(16).collect(),
             labels: version.labels.as_ref().map(|labels| labels.source),
         }
     }
@@ -88,10 +87,9 @@ impl Stage for Paginate {
         // The JSON of the struct holds every limit, so a new field becomes part of the key by itself.
         identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
         // A document of pictures fails without text recognition.
-        identity.text(if settings.ocr.mode == OcrMode::Never {
-            "text"
-        } else {
-            "pictures"
+        identity.text(match settings.ocr.mode {
+            OcrMode::Never => "text",
+            OcrMode::Auto | OcrMode::Always => "pictures",
         });
         if let Some(labels) = &self.labels {
             identity.text("labels").bytes(labels.as_bytes());
@@ -99,35 +97,23 @@ impl Stage for Paginate {
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PaginateOutcome> {
-        let limits = &task.settings.limits;
         let version = document_version(&task.header().await?)?;
         let bytes = sources::read_source(task, &version).await?;
         let content = (version.origin != Origin::Content).then(|| Digest::from_content(&bytes));
-        let password = task
-            .tools
-            .password
-            .as_ref()
-            .map(|password| password.0.clone());
         let companion = match &version.labels {
             Some(labels) => Some(sources::read_companion(task, &version, labels).await?),
             None => None,
         };
+        let kind = match task.settings.ocr.mode {
+            OcrMode::Never => Task::Text,
+            OcrMode::Auto | OcrMode::Always => Task::TextAndPictures,
+        };
         let job = ExtractJob {
             companion: companion.map(|bytes| bytes.map(Vec::from)),
-            alone: task.attempt > 1,
-            task: match task.settings.ocr.mode {
-                OcrMode::Never => Task::Text,
-                OcrMode::Auto | OcrMode::Always => Task::TextAndPictures,
-            },
-            ..ExtractJob::new(version.name, bytes.into(), password, limits.clone())
+            ..extract_job(task, version.name, bytes, kind)
         };
-        let reply = task
-            .tools
-            .extractor
-            .extract(job)
-            .await
-            .map_err(extract_failure)?;
-        let blobs = extracted::split_extracted(Bytes::from(reply))
+        let reply = extract(task, job).await?;
+        let blobs = extracted::split_extracted(reply)
             .ok_or_else(|| unreadable("the reply is cut short".into()))?;
         let source = EncodedSource::open(blobs.source.clone())
             .map_err(|error: CodecError| unreadable(error.to_string()))?;
@@ -174,14 +160,37 @@ fn spans(pages: &[PageNo]) -> Vec<PageSpan> {
     spans
 }
 
-// The end of a child process may have had another cause; a defect of the document stays.
-pub(super) fn extract_failure(error: ExtractError) -> Failure {
-    let failure = if stemma_extract::is_transient_code(error.code) {
-        Failure::transient(error.code, error.message)
-    } else {
-        Failure::permanent(error.code, error.message)
-    };
-    failure.with_next(error.next)
+/// What a task asks an extraction process. After a failure the document has the process for itself.
+pub(super) fn extract_job(
+    task: &FilingTask<'_>,
+    name: String,
+    bytes: Bytes,
+    kind: Task,
+) -> ExtractJob {
+    let password = task
+        .tools
+        .password
+        .as_ref()
+        .map(|password| password.0.clone());
+    let limits = task.settings.limits.clone();
+    ExtractJob {
+        alone: task.attempt > 1,
+        task: kind,
+        ..ExtractJob::new(name, bytes.into(), password, limits)
+    }
+}
+
+/// The reply of an extraction process. Its end may have had another cause than the document, whose defects stay.
+pub(super) async fn extract(task: &FilingTask<'_>, job: ExtractJob) -> Result<Bytes, Failure> {
+    let reply = task.tools.extractor.extract(job).await;
+    reply.map(Bytes::from).map_err(|error: ExtractError| {
+        let is_transient = stemma_extract::is_transient_code(error.code);
+        let failure = match is_transient {
+            true => Failure::transient(error.code, error.message),
+            false => Failure::permanent(error.code, error.message),
+        };
+        failure.with_next(error.next)
+    })
 }
 
 /// Runs in the extraction process: reads the document, counts its tokens once, and encodes it, with the facts that a filing

@@ -38,12 +38,13 @@ impl Stage for LoadPlanPage {
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PlanPage> {
         let json = task.blob(&self.draft, "plan").await?;
-        let unreadable =
-            |error: &dyn std::fmt::Display| Failure::permanent("structure.plan", error.to_string());
+        let unreadable = |error: String| Failure::permanent("structure.plan", error);
         let parts: Vec<PlanPage> =
-            serde_json::from_slice(&json).map_err(|error| unreadable(&error))?;
-        let part = parts.into_iter().nth(self.part as usize);
-        part.map(StageOutput::from)
-            .ok_or_else(|| unreadable(&format!("the plan has no part {}", self.part)))
+            serde_json::from_slice(&json).map_err(|error| unreadable(error.to_string()))?;
+        let part = parts
+            .into_iter()
+            .nth(self.part as usize)
+            .map(StageOutput::from);
+        part.ok_or_else(|| unreadable(format!("the plan has no part {}", self.part)))
     }
 }

@@ -59,12 +59,9 @@ impl Stage for Publish {
             tree,
         };
         let entry = CatalogEntry::from_tree(&published);
-        let warnings = published
-            .tree
-            .gaps
-            .iter()
-            .filter(|gap| Gap::is_warning(&gap.code));
-        let gaps = u32::try_from(warnings.count()).unwrap_or(u32::MAX);
+        let gaps = &published.tree.gaps;
+        let gaps = gaps.iter().filter(|gap| Gap::is_warning(&gap.code)).count();
+        let gaps = u32::try_from(gaps).unwrap_or(u32::MAX);
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))
             .map_err(|error| invalid_tree(&error))?;
         let blobs = &task.ports.blobs;
@@ -100,9 +97,10 @@ pub(super) async fn write_tombstone(
 // change record must describe the tree that readers open.
 async fn stored_change(ports: &Ports, key: &str, doc: DocId, seq: u64) -> PortResult<ChangeKind> {
     match get_json::<TreeObject>(&ports.blobs, key).await? {
-        Some(TreeObject::Published(tree)) => Ok(ChangeKind::Published(Box::new(
-            CatalogEntry::from_tree(&tree),
-        ))),
+        Some(TreeObject::Published(tree)) => {
+            let entry = CatalogEntry::from_tree(&tree);
+            Ok(ChangeKind::Published(Box::new(entry)))
+        }
         // A tree that existed and is gone was deleted by the garbage collection.
         Some(TreeObject::Removed) | None => Ok(ChangeKind::Removed { doc, seq }),
     }

@@ -100,17 +100,16 @@ impl Stage for ReadWindow {
         let prompt = window_prompt(window, window.span().start(), &pages);
         let read = Digest::from_content(prompt.as_bytes());
         check_digest(Self::NAME, read, self.0.reads)?;
-        let completed = QUESTION
-            .complete(task, prompt, |reply: ReadHeadings| {
-                check_size(
-                    reply
-                        .sections
-                        .into_iter()
-                        .map(WindowHeading::from)
-                        .collect(),
-                )
-            })
-            .await?;
+        let completed = QUESTION.complete(task, prompt, |reply: ReadHeadings| {
+            check_size(
+                reply
+                    .sections
+                    .into_iter()
+                    .map(WindowHeading::from)
+                    .collect(),
+            )
+        });
+        let completed = completed.await?;
         let reply = WindowReply {
             headings: completed.value,
             usage: completed.usage,

@@ -9,11 +9,11 @@ use stemma_document::{Digest, DocumentVersion, Extent, PageNo, Recognition, Sour
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_extract::{
-    EncodedSource, ExtractJob, ModelFile, PackageManager, RecognizeRequest, Task, tesseract_advice,
+    EncodedSource, ModelFile, PackageManager, RecognizeRequest, Task, tesseract_advice,
 };
 use stemma_store::{Failure, TaskKeyBuilder};
 
-use super::paginate::{PaginateOutcome, extract_failure};
+use super::paginate::{PaginateOutcome, extract, extract_job};
 use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
@@ -100,29 +100,19 @@ impl Stage for Recognize {
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<RecognizeOutcome> {
-        let program = task
-            .tools
-            .tesseract
-            .clone()
-            .ok_or_else(|| no_engine(task.tools.packages))?;
+        let program = task.tools.tesseract.clone();
+        let program = program.ok_or_else(|| no_engine(task.tools.packages))?;
         let second_reader = second_reader(task)?;
         let version = document_version(&task.header().await?)?;
         let bytes = original(task, &version, self.source).await?;
-        let password = task.tools.password.as_ref().map(|word| word.0.clone());
-        let limits = task.settings.limits.clone();
         let request = RecognizeRequest {
             page: self.page,
             program,
             languages: task.settings.ocr.languages.clone(),
             second_reader,
         };
-        let job = ExtractJob {
-            alone: task.attempt > 1,
-            task: Task::Recognize(request),
-            ..ExtractJob::new(version.name, bytes.into(), password, limits)
-        };
-        let extracted = task.tools.extractor.extract(job).await;
-        let reply = Bytes::from(extracted.map_err(extract_failure)?);
+        let job = extract_job(task, version.name, bytes, Task::Recognize(request));
+        let reply = extract(task, job).await?;
         let source = EncodedSource::open(reply.clone()).and_then(EncodedSource::decode);
         let source =
             source.map_err(|error| Failure::transient("extract.reply", error.to_string()))?;

@@ -96,17 +96,18 @@ async fn failed_tasks(task: &FilingTask<'_>) -> Result<BTreeMap<TaskKey, String>
     let prefix = failures_prefix(&task.run.run);
     let mut failed = BTreeMap::new();
     for name in list_all(blobs, &prefix).await? {
-        let key = name
+        let file = name
             .rsplit('/')
             .next()
-            .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
+            .and_then(|file| file.strip_suffix(".json"));
+        let key = file.and_then(|file| file.parse::<TaskKey>().ok());
         let (Some(key), Some(json)) = (key, blobs.get(&name).await?) else {
             continue;
         };
-        let record = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
+        let code = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
         failed.insert(
             key,
-            record.unwrap_or_else(|_| "engine.failure_unreadable".into()),
+            code.unwrap_or_else(|_| "engine.failure_unreadable".into()),
         );
     }
     Ok(failed)
@@ -118,9 +119,7 @@ async fn task_outcome<S: Stage<Work = FilingFlow>>(
 ) -> Result<S::Outcome, Failure> {
     let json = task.outcome(key).await?;
     serde_json::from_slice(&json).map_err(|error| {
-        Failure::permanent(
-            "engine.outcome_unreadable",
-            format!("{} {key}: {error}", S::NAME),
-        )
+        let message = format!("{} {key}: {error}", S::NAME);
+        Failure::permanent("engine.outcome_unreadable", message)
     })
 }

@@ -10,9 +10,9 @@ use stemma_llm::tokens;
 use stemma_store::{Failure, TaskKeyBuilder};
 
 use crate::llm::{
-    BatchUse, InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask,
-    check_digest, delimit_sections, first_sentence, load_summary, own_stretches, part_summaries,
-    single_line, title_digest, with_title,
+    BatchUse, ExpectedItem, InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef,
+    SummaryTask, check_digest, delimit_sections, first_sentence, load_summary, own_stretches,
+    part_summaries, single_line, title_digest, with_title,
 };
 use crate::settings::{Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
@@ -67,62 +67,59 @@ impl Stage for Summarize {
             .tree
             .section(SectionId(self.0.section))
             .ok_or_else(|| {
-                Failure::permanent(
-                    "model.no_section",
-                    format!("the draft has no section {}", self.0.section),
-                )
+                let message = format!("the draft has no section {}", self.0.section);
+                Failure::permanent("model.no_section", message)
             })?;
-        let with_section = |failure: Failure| Failure {
+        let block = self.prompt_block(task, section).await?;
+        let output = self.summarize(task, expected, section, &block).await;
+        output.map_err(|failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
-        };
-        let block = self.prompt_block(task, section).await?;
-        // Which sections share a call is chance, so in batches of the provider each is a request of its own.
-        if BatchUse::for_task(task).await? != BatchUse::Never {
-            drop(expected);
-            return self
-                .summarize_alone(task, section, &block)
-                .await
-                .map_err(with_section);
-        }
-        let batched = task
-            .tools
-            .batcher
-            .summarize(task, expected, &QUESTION, self.0.section, block.clone())
-            .await;
-        match batched
-            .map_err(with_section)?
-            .and_then(|summary| single_line(&summary, MAX_CHARS).ok())
-        {
-            Some(summary) => Ok(self.summary_output(&section.title, &block, summary)),
-            None => self
-                .summarize_alone(task, section, &block)
-                .await
-                .map_err(with_section),
-        }
+        })
     }
 }
 
 impl Summarize {
+    async fn summarize(
+        &self,
+        task: &FilingTask<'_>,
+        expected: ExpectedItem,
+        section: &Section,
+        block: &str,
+    ) -> StageResult<SummaryRef> {
+        // Which sections share a call is chance, so in batches of the provider each is a request of its own.
+        if BatchUse::for_task(task).await? != BatchUse::Never {
+            drop(expected);
+            return self.summarize_alone(task, section, block).await;
+        }
+        let batcher = &task.tools.batcher;
+        let batched =
+            batcher.summarize(task, expected, &QUESTION, self.0.section, block.to_owned());
+        match batched
+            .await?
+            .and_then(|summary| single_line(&summary, MAX_CHARS).ok())
+        {
+            Some(summary) => Ok(self.summary_output(&section.title, block, summary)),
+            None => self.summarize_alone(task, section, block).await,
+        }
+    }
+
     async fn summarize_alone(
         &self,
         task: &FilingTask<'_>,
         section: &Section,
         block: &str,
     ) -> StageResult<SummaryRef> {
-        let answer = QUESTION
-            .complete(
-                task,
-                delimit_sections(std::iter::once(block)),
-                |reply: SummaryBatch| match reply.summary_for(1) {
-                    Some(summary) => single_line(summary, MAX_CHARS),
-                    None => Err("it holds no summary of the section".into()),
-                },
-            )
-            .await?;
-        Ok(self
-            .summary_output(&section.title, block, answer.value)
-            .with_records(answer.records))
+        let user = delimit_sections(std::iter::once(block));
+        let answer = QUESTION.complete(task, user, |reply: SummaryBatch| {
+            match reply.summary_for(1) {
+                Some(summary) => single_line(summary, MAX_CHARS),
+                None => Err("it holds no summary of the section".into()),
+            }
+        });
+        let answer = answer.await?;
+        let output = self.summary_output(&section.title, block, answer.value);
+        Ok(output.with_records(answer.records))
     }
 
     // The usage counts this prompt and summary only: the tokens of a batch call belong to all its sections.
@@ -133,18 +130,13 @@ impl Summarize {
         };
         // The summary of a stretch is read in full, because it represents text that its section does not show
         // otherwise.
-        let visible = if self.0.stretch.is_some() {
-            &summary
-        } else {
-            first_sentence(&summary)
+        let visible = match self.0.stretch {
+            Some(_) => &summary,
+            None => first_sentence(&summary),
         };
-        StageOutput::new(
-            SummaryRef {
-                digest: title_digest(title, visible),
-                usage,
-            },
-            vec![("summary", summary.into())],
-        )
+        let digest = title_digest(title, visible);
+        let summary = vec![("summary", summary.into())];
+        StageOutput::new(SummaryRef { digest, usage }, summary)
     }
 
     // Builds the prompt, and checks that it is the one that the key names.
@@ -154,59 +146,35 @@ impl Summarize {
         section: &Section,
     ) -> Result<String, Failure> {
         let title = &section.title;
+        let children = &section.children;
+        let SummaryTask { source, parts, .. } = &self.0;
         let (mut block, mut input);
-        if let Some(stretch) = self.0.stretch {
-            let own = task
-                .tools
-                .text_cache
-                .section(task, &self.0.source, section, false)
-                .await?;
-            let stretch = own_stretches(&own, task.settings)
-                .get(stretch as usize)
-                .copied()
-                .unwrap_or_default();
-            input = InputDigest::new(title_digest(title, stretch), 0);
-            block = with_title(title, stretch);
-        } else if self.0.own.is_empty() {
-            let own = task
-                .tools
-                .text_cache
-                .section(task, &self.0.source, section, false)
-                .await?;
-            input = InputDigest::new(title_digest(title, &own), section.children.len());
-            block = with_title(title, &own);
+        if self.0.own.is_empty() {
+            let texts = &task.tools.text_cache;
+            let own = texts.section(task, source, section, false).await?;
+            let stretches = own_stretches(&own, task.settings);
+            let (shown, part_count) = match self.0.stretch {
+                Some(at) => (stretches.get(at as usize).copied().unwrap_or_default(), 0),
+                None => (own.as_str(), children.len()),
+            };
+            input = InputDigest::new(title_digest(title, shown), part_count);
+            block = with_title(title, shown);
         } else {
-            input = InputDigest::new(title_digest(title, ""), section.children.len());
+            input = InputDigest::new(title_digest(title, ""), children.len());
             block = title.clone();
             for key in &self.0.own {
-                let summary = match key {
-                    Some(key) => Some(load_summary(task, key).await?),
-                    None => None,
-                };
-                input.add_part(
-                    summary
-                        .as_ref()
-                        .map_or(Digest::from_content(b""), |summary| {
-                            title_digest(title, summary)
-                        }),
-                );
-                block.push_str(
-                    &summary
-                        .map(|summary| format!("\n{summary}"))
-                        .unwrap_or_default(),
-                );
+                input.add_part(match key {
+                    Some(key) => {
+                        let summary = load_summary(task, key).await?;
+                        block += &format!("\n{summary}");
+                        title_digest(title, &summary)
+                    }
+                    None => Digest::from_content(b""),
+                });
             }
         }
         if self.0.stretch.is_none() {
-            block += &part_summaries(
-                task,
-                &self.0.source,
-                &section.children,
-                &self.0.parts,
-                true,
-                &mut input,
-            )
-            .await?;
+            block += &part_summaries(task, source, children, parts, true, &mut input).await?;
         }
         check_digest(Self::NAME, input.finish(), self.0.reads)?;
         Ok(block)

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use stemma_document::{Digest, PageNo};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
-use stemma_extract::{ExtractJob, ImageColor, ImageRequest, ImageScale, PageRegion, Task};
+use stemma_extract::{ImageColor, ImageRequest, ImageScale, PageRegion, Task};
 use stemma_llm::image::{PageImage, image_tokens};
 use stemma_llm::request::{LlmRequest, OutputSchema};
 use stemma_llm::untrusted::{DATA_ONLY, IMAGES_ARE_DATA};
 use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::codec::to_json;
-use super::paginate::extract_failure;
+use super::paginate::{extract, extract_job};
 use super::recognize::{RecognizeOutcome, original};
 use crate::llm::{ask, client_for};
 use crate::settings::RunSettings;
@@ -87,15 +87,8 @@ impl Transcribe {
             region: PageRegion::WHOLE,
             color: ImageColor::Gray,
         };
-        let password = task.tools.password.as_ref().map(|word| word.0.clone());
-        let limits = task.settings.limits.clone();
-        let job = ExtractJob {
-            alone: task.attempt > 1,
-            task: Task::Image(request),
-            ..ExtractJob::new(version.name, bytes.into(), password, limits)
-        };
-        let drawn = task.tools.extractor.extract(job).await;
-        Ok(drawn.map_err(extract_failure)?.into())
+        let job = extract_job(task, version.name, bytes, Task::Image(request));
+        extract(task, job).await
     }
 }
 
@@ -180,12 +173,12 @@ fn checked_lines(transcript: Transcript) -> Result<Vec<String>, String> {
         .iter()
         .map(|line| line.split_whitespace().count())
         .sum();
-    if words > MAX_WORDS || lines.len() > MAX_WORDS {
-        return Err(format!(
+    match words.max(lines.len()) {
+        0..=MAX_WORDS => Ok(lines),
+        _ => Err(format!(
             "it has more than {MAX_WORDS} words, which no page has"
-        ));
+        )),
     }
-    Ok(lines)
 }
 
 #[cfg(test)]

@@ -234,16 +234,15 @@ impl Table {
 }
 
 fn runs(words: &[&str], is_placed: &[bool]) -> Vec<String> {
-    let all: Vec<(&&str, &bool)> = words.iter().zip(is_placed).collect();
-    let runs = all.chunk_by(|(_, one), (_, other)| one == other);
-    runs.filter(|run| run.iter().all(|(_, is_placed)| !**is_placed))
-        .map(|run| {
-            run.iter()
-                .map(|(word, _)| **word)
-                .collect::<Vec<_>>()
-                .join(" ")
-        })
-        .collect()
+    let mut runs = Vec::new();
+    let mut at = 0;
+    for run in is_placed.chunk_by(|one, other| one == other) {
+        if !run[0] {
+            runs.push(words[at..at + run.len()].join(" "));
+        }
+        at += run.len();
+    }
+    runs
 }
 
 #[cfg(test)]

@@ -5,16 +5,15 @@ pub mod show;
 use std::sync::Arc;
 
 use stemma_answers::{
-    self, Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
-    EventSink, RetrievalStrategy, StepKind,
+    Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
+    AskRequest, EventSink, RetrievalStrategy, StepKind,
 };
-use stemma_archive::AnswererFactory;
-use stemma_archive::{AnswerRequest, AnswerService, Archive};
+use stemma_archive::{AnswerRequest, AnswerService, AnswererFactory, Archive};
 use stemma_store::Env;
 
 use crate::commands::open::index_archive;
 use crate::context::Context;
-use crate::cost::{NANOS_PER_DOLLAR, some_dollars};
+use crate::cost::{nanodollars, no_price, some_dollars};
 use crate::error::{CommandError, Exit};
 use crate::model_clients;
 use crate::output::{Output, clean};
@@ -51,9 +50,9 @@ pub struct AskArgs {
     show_context: bool,
 }
 
-/// Options of questions: where to search, how to answer, and limits.
+/// Where to search.
 #[derive(Debug, Clone, clap::Args)]
-pub struct AskOptions {
+pub struct ScopeOptions {
     /// Limit to this document, folder or facet path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     pub scopes: Vec<String>,
@@ -64,10 +63,17 @@ pub struct AskOptions {
         default_value = "",
         hide_default_value = true
     )]
-    conditions: String,
+    pub conditions: String,
     /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
-    item: Option<String>,
+    pub item: Option<String>,
+}
+
+/// Options of questions: where to search, how to answer, and limits.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AskOptions {
+    #[command(flatten)]
+    pub scope: ScopeOptions,
     /// Search strategy: ranked; with the model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "ranked", value_parser = strategy)]
     strategy: RetrievalStrategy,
@@ -104,46 +110,33 @@ pub fn strategy(name: &str) -> Result<RetrievalStrategy, String> {
 
 /// Parses `--mode`.
 pub fn mode(name: &str) -> Result<AnswerMode, String> {
-    AnswerMode::from_name(name).ok_or_else(|| {
-        format!(
-            "one of {}",
-            AnswerMode::ALL.map(AnswerMode::as_str).join(", ")
-        )
-    })
+    let names = AnswerMode::ALL.map(AnswerMode::as_str);
+    AnswerMode::from_name(name).ok_or_else(|| format!("one of {}", names.join(", ")))
 }
 
 impl AskOptions {
     /// The request for a question.
-    pub fn question(
-        &self,
-        text: &str,
-        reader: &Archive,
-    ) -> Result<stemma_answers::AskRequest, CommandError> {
+    pub fn question(&self, text: &str, reader: &Archive) -> Result<AskRequest, CommandError> {
         let has_no_price = reader
             .tree_searcher()
             .is_some_and(|reasoner| !reasoner.client().has_prices());
         if self.budget.is_some() && has_no_price {
-            return Err(CommandError::new(
-                "config.no_price",
-                "--budget needs the prices of the model, which are not set",
-            )
-            .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
+            let message = "--budget needs the prices of the model, which are not set";
+            return Err(no_price(message));
         }
         let usual = AnswerLimits::default();
         let limits = AnswerLimits {
             calls: self.budget_calls.unwrap_or(usual.calls),
             tokens: self.budget_tokens.unwrap_or(usual.tokens),
-            nanodollars: self
-                .budget
-                .map_or(0, |dollars| (dollars * NANOS_PER_DOLLAR) as u64),
+            nanodollars: self.budget.map_or(0, nanodollars),
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
         Ok(reader.ask_request(&AnswerRequest {
             question: text.to_owned(),
-            scopes: self.scopes.clone(),
-            filter: Some(self.conditions.as_str().into()),
-            item: self.item.clone(),
+            scopes: self.scope.scopes.clone(),
+            filter: Some(self.scope.conditions.as_str().into()),
+            item: self.scope.item.clone(),
             strategy: Some(self.strategy.as_str().into()),
             mode: Some(self.mode.as_str().into()),
             citations: self.verified_only.then(|| "verified".into()),
@@ -171,90 +164,63 @@ impl AskSession {
         let limiter = context.config()?.servers.limiter(&env)?;
         let vision = model_clients::vision(context, &env, &limiter, "cli")?;
         let answers = AnswerService::new(env, blobs, settings);
-        let answers = answers.with_vision(vision);
-        let answerer = answers.answerer(&reader);
+        let answerer = answers.with_vision(vision).answerer(&reader);
         Ok(Self { reader, answerer })
     }
 
-    /// Answers without printing the steps.
-    pub async fn answer_quietly(
-        &self,
-        question: &stemma_answers::AskRequest,
-    ) -> Result<Answer, CommandError> {
-        self.answerer
-            .answer(question, &mut ())
-            .await
-            .map_err(answer_error)
-    }
-
-    /// Answers, and prints the steps as notes.
+    /// Answers, and sends the steps to `events`.
     pub async fn answer(
         &self,
-        question: &stemma_answers::AskRequest,
-        output: &Output,
+        question: &AskRequest,
+        events: &mut dyn EventSink,
     ) -> Result<Answer, CommandError> {
-        let mut watched = ProgressNotes { output };
-        self.answerer
-            .answer(question, &mut watched)
-            .await
-            .map_err(answer_error)
+        let answer = self.answerer.answer(question, events).await;
+        answer.map_err(|error| match error {
+            AnswerError::Search(error) => stemma_archive::ApiError::from(error).into(),
+            AnswerError::Timeout { .. } => CommandError::new(error.code(), error.to_string())
+                .with_next("raise answer.seconds, or ask in a smaller scope (--in)"),
+            other => CommandError::new(other.code(), other.to_string()),
+        })
     }
 }
 
-fn answer_error(error: AnswerError) -> CommandError {
-    match error {
-        AnswerError::Search(error) => stemma_archive::ApiError::from(error).into(),
-        AnswerError::Timeout { .. } => CommandError::new(error.code(), error.to_string())
-            .with_next("raise answer.seconds, or ask in a smaller scope (--in)"),
-        other => CommandError::new(other.code(), other.to_string()),
-    }
-}
-
-// Prints slow steps as notes.
-struct ProgressNotes<'a> {
-    output: &'a Output,
-}
+/// Prints slow steps as notes.
+pub struct ProgressNotes<'a>(pub &'a Output);
 
 impl EventSink for ProgressNotes<'_> {
     fn send(&mut self, event: AnswerEvent) {
-        let AnswerEvent::Step(step) = event else {
-            return;
-        };
-        let is_noted = matches!(
-            step.kind,
-            StepKind::Plan | StepKind::Tool | StepKind::Refused
-        );
-        if is_noted && self.output.is_text() {
-            self.output
-                .note(&self.output.dim(&format!("  {}", clean(&step.what))));
+        let Self(output) = self;
+        if let AnswerEvent::Step(step) = event
+            && matches!(
+                step.kind,
+                StepKind::Plan | StepKind::Tool | StepKind::Refused
+            )
+            && output.is_text()
+        {
+            output.note(&output.dim(&format!("  {}", clean(&step.what))));
         }
     }
 }
 
 pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError> {
-    let AskArgs {
-        question,
-        how,
-        explain,
-        show_context,
-    } = args;
     let session = AskSession::open(context).await?;
-    let question = how.question(&question, &session.reader)?;
+    let question = args.how.question(&args.question, &session.reader)?;
     let output = &context.output;
-    let answer = session.answer(&question, output).await?;
-    output.print(&answer, &answer, || show::answer(&answer, output));
-    if output.is_text() && explain {
+    let answer = session
+        .answer(&question, &mut ProgressNotes(output))
+        .await?;
+    output.show(&answer, || show::answer(&answer, output));
+    if output.is_text() && args.explain {
         show::path(&answer, output);
     }
-    if output.is_text() && show_context {
+    if output.is_text() && args.show_context {
         show::context(&answer, &session.reader, output).await?;
     }
-    output.note(&output.dim(&show::footer(&answer, explain)));
+    output.note(&output.dim(&show::footer(&answer, args.explain)));
     Ok(exit(&answer))
 }
 
-/// The exit code for an answer.
-pub fn exit(answer: &Answer) -> Exit {
+fn exit(answer: &Answer) -> Exit {
     let limited = answer
         .degradation
         .as_ref()

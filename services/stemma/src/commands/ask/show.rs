@@ -6,7 +6,7 @@ use stemma_answers::{
 };
 use stemma_archive::{Archive, TextScope};
 
-use crate::commands::format::{excerpt_line, printed_label, short_section_path};
+use crate::commands::format::{counts, excerpt_line, printed_label, short_section_path};
 use crate::cost::money_from_nanos;
 use crate::error::CommandError;
 use crate::output::{Output, clean};
@@ -46,36 +46,28 @@ pub fn answer(answer: &Answer, output: &Output) {
             (ClaimState::Unverified, _) => output.line(&output.dim(&unverified_line(claim))),
         }
     }
-    if let Some(stated) = answer
-        .final_answer
-        .as_ref()
-        .filter(|stated| !stated.verified)
+    if let Some(stated) = &answer.final_answer
+        && !stated.verified
     {
         let figure = clean(&stated.figure());
-        output.line(&output.dim(&format!(
-            "not verified: {figure} (no verified claim states it)"
-        )));
+        let line = format!("not verified: {figure} (no verified claim states it)");
+        output.line(&output.dim(&line));
     }
 }
 
 // `computed: 9.1% = (a - b) / b · a = 1,749 Capital expenditures 2022 [1] · b = 1,603 …`.
 fn computed_line(computation: &Computation) -> String {
-    let operands = computation.operands.iter().map(|operand| {
-        let mark = operand.citation.as_ref().map(|id| format!(" [{id}]"));
-        format!(
-            " · {} = {} {} {}{}",
-            operand.name,
-            operand.value,
-            operand.row,
-            operand.period,
-            mark.unwrap_or_default()
-        )
-    });
-    let operands: String = operands.collect();
-    clean(&format!(
-        "computed: {} = {}{operands}",
-        computation.result, computation.formula
-    ))
+    let mut line = format!("computed: {} = {}", computation.result, computation.formula);
+    for operand in &computation.operands {
+        let name = &operand.name;
+        let value = &operand.value;
+        let row = &operand.row;
+        line += &format!(" · {name} = {value} {row} {}", operand.period);
+        if let Some(id) = &operand.citation {
+            line += &format!(" [{id}]");
+        }
+    }
+    clean(&line)
 }
 
 fn by_sight_line(claim: &Claim) -> String {
@@ -85,10 +77,8 @@ fn by_sight_line(claim: &Claim) -> String {
         .map(|page| page.locator.as_str())
         .collect();
     let pages = clean(&pages.join(", "));
-    format!(
-        "by sight, not verified: {} (the picture of {pages})",
-        clean(&claim.text)
-    )
+    let text = clean(&claim.text);
+    format!("by sight, not verified: {text} (the picture of {pages})")
 }
 
 fn unverified_line(claim: &Claim) -> String {
@@ -122,17 +112,15 @@ fn citation(citation: &Citation, output: &Output) -> String {
     } else {
         ""
     };
-    let ocr = match citation.ocr_confidence {
-        Some(confidence) => format!(" · read by OCR, {confidence} % sure"),
-        None => String::new(),
-    };
+    let ocr = citation.ocr_confidence;
+    let ocr = ocr.map(|confidence| format!(" · read by OCR, {confidence} % sure"));
     format!(
-        "[{}] {mark} {} {place}{} · {} · \"{}{more}\"{ocr}",
+        "[{}] {mark} {} {place}{label} · {} · \"{}{more}\"{}",
         citation.id,
         output.bold(&clean(name)),
-        label,
         short_section_path(&citation.path),
-        clean(&quote)
+        clean(&quote),
+        ocr.unwrap_or_default()
     )
 }
 
@@ -144,11 +132,8 @@ fn place(section: &ReadSection, output: &Output) -> String {
         (true, Some((first, last))) => format!("lines {first}–{last}"),
         _ => String::new(),
     };
-    format!(
-        "{}  {}  {place}",
-        output.bold(&clean(&section.locator)),
-        short_section_path(&section.path)
-    )
+    let locator = output.bold(&clean(&section.locator));
+    format!("{locator}  {}  {place}", short_section_path(&section.path))
 }
 
 /// Prints the steps of an answer.
@@ -178,12 +163,11 @@ pub fn path(answer: &Answer, output: &Output) {
                 _ if section.cited => "cited",
                 _ => "not used",
             };
-            output.line(&output.dim(&format!(
-                "          {} · {} tok · {cited} · {}",
-                place(section, output),
-                section.tokens,
-                clean(&section.why)
-            )));
+            let place = place(section, output);
+            let tokens = section.tokens;
+            let why = clean(&section.why);
+            let line = format!("          {place} · {tokens} tok · {cited} · {why}");
+            output.line(&output.dim(&line));
         }
     }
     let dropped = answer.rejected;
@@ -204,27 +188,21 @@ pub async fn context(
     output: &Output,
 ) -> Result<(), CommandError> {
     for section in &answer.sections {
-        output.line(&output.bold(&format!(
-            "── {} · {}",
-            clean(&section.locator),
-            short_section_path(&section.path)
-        )));
+        let path = short_section_path(&section.path);
+        output.line(&output.bold(&format!("── {} · {path}", clean(&section.locator))));
         let document = section.locator.split('#').next().unwrap_or_default();
         let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
-        let locator = if pages.is_empty() {
-            section.locator.clone()
-        } else {
-            format!("{document}#p={}", pages.join(","))
+        let locator = match pages.is_empty() {
+            true => section.locator.clone(),
+            false => format!("{document}#p={}", pages.join(",")),
         };
         let read = reader.text(&locator, TextScope::Full).await?;
         for page in &read.pages {
             output.line(&output.dim(&format!("[page {}]", page.page)));
             page.text.lines().for_each(|line| output.line(&clean(line)));
         }
-        read.text
-            .iter()
-            .flat_map(|text| text.lines())
-            .for_each(|line| output.line(&clean(line)));
+        let text = read.text.iter().flat_map(|text| text.lines());
+        text.for_each(|line| output.line(&clean(line)));
     }
     Ok(())
 }
@@ -233,25 +211,19 @@ pub async fn context(
 pub fn footer(answer: &Answer, explained: bool) -> String {
     let searched = &answer.searched;
     let mut parts = vec![format!("answer {}", answer.id)];
-    parts.extend(
-        answer
-            .confidence
-            .map(|confidence| format!("confidence {confidence:.2}")),
-    );
+    let confidence = answer.confidence;
+    parts.extend(confidence.map(|confidence| format!("confidence {confidence:.2}")));
     parts.push(format!(
         "{} read",
         counted(answer.sections.len(), "section")
     ));
-    parts.push(format!(
-        "{} of {} documents searched",
-        searched.documents, searched.documents_in_scope
-    ));
-    if searched.documents_unreadable > 0 {
-        parts.push(format!(
-            "{} could not be read",
-            searched.documents_unreadable
-        ));
-    }
+    let documents = searched.documents;
+    let all = searched.documents_in_scope;
+    parts.push(format!("{documents} of {all} documents searched"));
+    parts.extend(counts([(
+        searched.documents_unreadable as u64,
+        "could not be read",
+    )]));
     if answer.outcome == AnswerOutcome::Answered {
         let missing = searched.known_missing_terms().iter();
         parts.extend(missing.map(|missing| clean(&missing.to_string())));
@@ -271,13 +243,9 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
     if answer.mode == AnswerMode::Agent {
         parts.push("by the agent".into());
     }
-    if let Some(nanodollars) = answer
-        .usage
-        .nanodollars
-        .filter(|_| !answer.is_replay && answer.usage.calls > 0)
-    {
-        parts.push(money_from_nanos(nanodollars));
-    }
+    let paid = answer.usage.nanodollars;
+    let paid = paid.filter(|_| !answer.is_replay && answer.usage.calls > 0);
+    parts.extend(paid.map(money_from_nanos));
     if !explained {
         parts.push("--explain shows the steps".into());
     }

@@ -11,20 +11,22 @@ use futures::{StreamExt, stream};
 use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError};
 use stemma_answers::{self, AnswerLimits, AnswerMode, AnswerOutcome, RetrievalStrategy};
 use stemma_archive::{AnswerRequest, is_store_error};
-use stemma_evaluation::answers::{AnswerMeans, AnswerRow, AnswersEval, QuestionTarget};
+use stemma_evaluation::answers::{
+    AnswerMeans, AnswerRow, AnswersEval, QuestionTarget, eval_targets,
+};
 use stemma_evaluation::question::GoldQuestion;
-use stemma_llm::request::TokenUsage;
 use stemma_pipeline::Purpose;
 
 use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
 use super::show::{share, table_of_numbers};
-use super::{Evaluation, GoldArgs, SkippedEntry};
+use super::{Evaluation, GoldArgs, Report, SkippedEntry};
 use crate::commands::ask::{AskSession, mode, strategy};
+use crate::commands::format::word;
 use crate::context::Context;
-use crate::cost::{NANOS_PER_DOLLAR, PriceList};
+use crate::cost::{NANOS_PER_DOLLAR, PriceList, nanodollars, no_price};
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, clean};
+use crate::output::clean;
 use crate::table::Table;
 
 /// Arguments of `eval answers`.
@@ -63,13 +65,10 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     let questions: Vec<GoldQuestion> = args.gold.read()?;
     let session = AskSession::open(context).await?;
     if session.reader.tree_searcher().is_none() {
-        return Err(CommandError::new(
-            "config.no_model",
-            "no model is configured, so no question can be answered",
-        )
-        .with_next(
-            "set model.name and model.base_url, or measure search with `stemma eval retrieval`",
-        ));
+        let next =
+            "set model.name and model.base_url, or measure search with `stemma eval retrieval`";
+        let message = "no model is configured, so no question can be answered";
+        return Err(CommandError::new("config.no_model", message).with_next(next));
     }
     let previous = args
         .out
@@ -81,33 +80,20 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     let mut done = Vec::new();
     let mut pending = Vec::new();
     let mut skipped = Vec::new();
-    for (question, target) in questions
-        .iter()
-        .zip(stemma_evaluation::answers::eval_targets(
-            &session.reader,
-            &questions,
-        )?)
-    {
-        match (
-            previous
-                .get(&question.id)
-                .filter(|row| row.question == question.question),
-            target,
-        ) {
+    let targets = eval_targets(&session.reader, &questions)?;
+    for (question, target) in questions.iter().zip(targets) {
+        let row = previous.get(&question.id);
+        match (row.filter(|row| row.question == question.question), target) {
             (Some(row), _) => done.push(row.clone()),
             (None, Ok(target)) => pending.push((question, target)),
-            (None, Err(reason)) => skipped.push(SkippedEntry {
-                doc: question.id.clone(),
-                reason,
-            }),
+            (None, Err(reason)) => skipped.push(SkippedEntry::new(&question.id, reason)),
         }
     }
+    let output = &context.output;
     if !done.is_empty() {
-        context.output.note(&format!(
-            "{} already answered, {} to go",
-            done.len(),
-            pending.len()
-        ));
+        let done = done.len();
+        let open = pending.len();
+        output.note(&format!("{done} already answered, {open} to go"));
     }
     let evaluator = AnswerEvaluator {
         budget: remaining_budget(&args, &done, context)?,
@@ -115,15 +101,12 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         args: &args,
         context,
     };
-    let asking = pending.iter().map(|(question, target)| async {
-        evaluator
-            .row(question, target)
-            .await
-            .map_err(|error| (question.id.clone(), error))
-    });
+    let asking = pending
+        .iter()
+        .map(|(question, target)| async { (&question.id, evaluator.row(question, target).await) });
     let mut asking = stream::iter(asking).buffer_unordered(args.jobs.max(1));
     let mut stopped = false;
-    while let Some(row) = asking.next().await {
+    while let Some((id, row)) = asking.next().await {
         let row = match row {
             Ok(Some(row)) => row,
             Ok(None) => {
@@ -131,12 +114,9 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
                 continue;
             }
             // An invalid question or an unreachable model only fails this question.
-            Err((_, error)) if is_store_error(&error.code) => return Err(error),
-            Err((id, error)) => {
-                skipped.push(SkippedEntry {
-                    doc: id,
-                    reason: error.message,
-                });
+            Err(error) if is_store_error(&error.code) => return Err(error),
+            Err(error) => {
+                skipped.push(SkippedEntry::new(id, error.message));
                 continue;
             }
         };
@@ -150,7 +130,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         .gold
         .report(&AnswersEval::from_rows(done, skipped), context)?;
     if stopped {
-        context.output.note(
+        output.note(
             "stopped at the budget; run the same command with a larger budget to resume from --out",
         );
         return Ok(Exit::Stopped);
@@ -186,16 +166,10 @@ impl AnswerEvaluator<'_> {
             return Ok(None);
         };
         let tokens = u32::try_from(granted.saturating_sub(judged)).unwrap_or(usual.tokens);
+        let limits = AnswerLimits { tokens, ..usual };
         let mut expense = Expense::default();
         let row = self
-            .answer_and_judge(
-                question,
-                target,
-                AnswerLimits { tokens, ..usual },
-                judge,
-                granted,
-                &mut expense,
-            )
+            .answer_and_judge(question, target, limits, judge, granted, &mut expense)
             .await;
         self.budget.settle(granted, expense);
         let row = row?;
@@ -214,34 +188,20 @@ impl AnswerEvaluator<'_> {
         granted: u64,
         expense: &mut Expense,
     ) -> Result<Option<AnswerRow>, CommandError> {
-        let Self {
-            session,
-            args,
-            context,
-            ..
-        } = self;
-        let scopes = target
-            .within
-            .iter()
-            .filter(|_| !args.everywhere)
-            .cloned()
-            .collect();
+        let Self { session, args, .. } = self;
+        let within = target.within.clone().filter(|_| !args.everywhere);
         let ask = session.reader.ask_request(&AnswerRequest {
             question: question.question.clone(),
-            scopes,
+            scopes: within.into_iter().collect(),
             strategy: Some(args.strategy.as_str().into()),
             mode: Some(args.mode.as_str().into()),
             limits: Some(limits),
             ..AnswerRequest::default()
         })?;
         let began = Instant::now();
-        let answer = session.answer_quietly(&ask).await?;
-        let mut row = AnswerRow::new(
-            question,
-            &answer,
-            &target.gold_pages,
-            began.elapsed().as_secs_f64() * 1e3,
-        );
+        let answer = session.answer(&ask, &mut ()).await?;
+        let latency_ms = began.elapsed().as_secs_f64() * 1e3;
+        let mut row = AnswerRow::new(question, &answer, &target.gold_pages, latency_ms);
         *expense = expense_of(&row);
         // An answer cut short by the budget says nothing about quality, so it is not stored and asked again.
         if limits != AnswerLimits::default()
@@ -259,14 +219,12 @@ impl AnswerEvaluator<'_> {
             return Ok(Some(row));
         };
         let tokens = granted.saturating_sub(expense.tokens);
-        let consultation = asker.start_session(
-            asker.new_run_id("judge"),
-            QuestionBudget {
-                calls: JUDGED_CALLS,
-                tokens,
-                nanodollars: None,
-            },
-        );
+        let budget = QuestionBudget {
+            calls: JUDGED_CALLS,
+            tokens,
+            nanodollars: None,
+        };
+        let consultation = asker.start_session(asker.new_run_id("judge"), budget);
         let judged = judge(&consultation, &question.question, reference, &answer.text).await;
         let paid = consultation.usage();
         row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
@@ -277,20 +235,22 @@ impl AnswerEvaluator<'_> {
         match judged {
             Ok(judgement) => row.judged = Some(judgement),
             Err(SessionError::BudgetExhausted { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
-            Err(error) => context
-                .output
-                .note(&format!("could not judge {}: {error}", clean(&question.id))),
+            Err(error) => {
+                let id = clean(&question.id);
+                self.context
+                    .output
+                    .note(&format!("could not judge {id}: {error}"));
+            }
         }
         Ok(Some(row))
     }
 
     // The judge; `None` if no model is configured or judging is off.
     fn judge(&self) -> Option<&Arc<LlmClient>> {
-        self.session
-            .reader
-            .tree_searcher()
+        let searcher = self.session.reader.tree_searcher();
+        searcher
             .filter(|_| !self.args.no_judge)
-            .map(|reasoner| reasoner.client())
+            .map(|searcher| searcher.client())
     }
 }
 
@@ -313,39 +273,22 @@ fn remaining_budget(
     context: &Context,
 ) -> Result<EvalBudget, CommandError> {
     let config = context.config()?;
-    let prices = PriceList::from_config(config);
     let model = config.model.settings.name_for(Purpose::Answers);
-    let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
-        prices.dollars(
-            model,
-            TokenUsage {
-                prompt_tokens,
-                cached_tokens: 0,
-                output_tokens,
-            },
-        )
-    });
-    let max_token_price = match million {
-        [Some(prompt), Some(reply)] => (prompt.max(reply) * 1e3).ceil() as u64,
-        _ if args.budget.is_some() && config.model.is_configured() => {
-            let message =
-                format!("--budget needs the prices of model `{model}`, which are not set");
-            return Err(CommandError::new("config.no_price", message).with_next(
-                "set model.prices.input and model.prices.output, or use --budget-tokens",
-            ));
+    let max_token_price = match PriceList::from_config(config).per_million(model) {
+        Some((prompt, reply)) => (prompt.max(reply) * 1e3).ceil() as u64,
+        None if args.budget.is_some() && config.model.is_configured() => {
+            return Err(no_price(format!(
+                "--budget needs the prices of model `{model}`, which are not set"
+            )));
         }
-        _ => 0,
+        None => 0,
     };
     let mut expense = Expense::default();
-    for one in rows.iter().map(expense_of) {
-        expense.tokens += one.tokens;
-        expense.nanodollars += one.nanodollars;
-    }
-    let most_nanodollars = args
-        .budget
-        .map(|dollars| (dollars.max(0.0) * NANOS_PER_DOLLAR) as u64);
+    rows.iter().for_each(|row| expense += expense_of(row));
+    let most_nanodollars = args.budget.map(|dollars| nanodollars(dollars.max(0.0)));
+    let tokens = args.budget_tokens;
     Ok(EvalBudget::new(
-        args.budget_tokens,
+        tokens,
         most_nanodollars,
         max_token_price,
         expense,
@@ -359,14 +302,11 @@ fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
         Err(error) => return Err(file_error(path, &error.to_string())),
     };
-    let mut rows = HashMap::new();
-    for row in text
+    Ok(text
         .lines()
         .filter_map(|line| serde_json::from_str::<AnswerRow>(line).ok())
-    {
-        rows.insert(row.id.clone(), row);
-    }
-    Ok(rows)
+        .map(|row| (row.id.clone(), row))
+        .collect())
 }
 
 fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
@@ -389,63 +329,49 @@ fn file_error(path: &Path, message: &str) -> CommandError {
 }
 
 impl Evaluation for AnswersEval {
-    fn scored(&self) -> usize {
-        self.questions.len()
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
+        let none = AnswerMeans::default();
         let all = self.means.first();
-        [
+        let means = all.unwrap_or(&none);
+        let figures = [
             ("answered", all.map(|means| means.answered)),
-            ("right", all.and_then(|means| means.right)),
-            ("judged", all.and_then(|means| means.judged)),
-            ("numbers", all.and_then(|means| means.numbers)),
-            ("cited", all.and_then(|means| means.cited)),
-            ("pages_read", all.and_then(|means| means.pages_read)),
-            ("verified", all.and_then(|means| means.verified)),
-            ("computed", all.and_then(|means| means.computed)),
-            (
-                "rightly_refused",
-                all.and_then(|means| means.rightly_refused),
-            ),
-            // A figure that is better when smaller cannot have a floor, so it is given the other way round.
+            ("right", means.right),
+            ("judged", means.judged),
+            ("numbers", means.numbers),
+            ("cited", means.cited),
+            ("pages_read", means.pages_read),
+            ("verified", means.verified),
+            ("computed", means.computed),
+            ("rightly_refused", means.rightly_refused),
+            // A figure of which less is better cannot have a floor, so it is given the other way round.
             (
                 "not_falsely_refused",
-                all.and_then(|means| means.falsely_refused)
-                    .map(|share| 1.0 - share),
+                means.falsely_refused.map(|share| 1.0 - share),
             ),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
-    }
-
-    fn print(&self, details: bool, output: &Output) {
+        ];
+        let mut lines = Vec::new();
         if details {
-            self.questions
-                .iter()
-                .for_each(|row| output.line(&line(row)));
+            lines.extend(self.questions.iter().map(line));
         }
         if !self.means.is_empty() {
-            quality_table(&self.means).print(output);
-            output.line("");
-            miss_table(&self.means).print(output);
-            output.line("");
-            cost_table(&self.means).print(output);
+            lines.extend(quality_table(&self.means).lines(width));
+            lines.push(String::new());
+            lines.extend(miss_table(&self.means).lines(width));
+            lines.push(String::new());
+            lines.extend(cost_table(&self.means).lines(width));
+        }
+        Report {
+            scored: self.questions.len(),
+            skipped: &self.skipped,
+            figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
+            lines,
         }
     }
 }
 
 fn quality_table(means: &[AnswerMeans]) -> Table {
-    let mut table = table_of_numbers(11);
-    table.row(
-        "questions n right of judged of numbers of cited verified computed"
-            .split(' ')
-            .map(str::to_owned),
-    );
+    let heads = "questions n right of judged of numbers of cited verified computed";
+    let mut table = table_of_numbers(heads);
     for means in means {
         table.row([
             clean(&means.set),
@@ -466,43 +392,35 @@ fn quality_table(means: &[AnswerMeans]) -> Table {
 
 // Refusals, and why answers are not right.
 fn miss_table(means: &[AnswerMeans]) -> Table {
-    let mut table = table_of_numbers(9);
-    let head = "questions answered pages·read unanswerable refused·rightly refused·falsely missed:·page·not·read wrong invented";
-    table.row(head.split(' ').map(|name| name.replace('·', " ")));
+    let mut table = table_of_numbers(
+        "questions answered pages·read unanswerable refused·rightly refused·falsely missed:·page·not·read wrong invented",
+    );
     for means in means {
+        let misses = &means.misses;
         table.row([
             clean(&means.set),
             share(Some(means.answered)),
             share(means.pages_read),
             means.unanswerable.to_string(),
             share(means.rightly_refused),
-            format!(
-                "{} ({})",
-                share(means.falsely_refused),
-                means.misses.refused
-            ),
-            means.misses.page_not_read.to_string(),
-            means.misses.wrong_answer.to_string(),
-            means.misses.invented.to_string(),
+            format!("{} ({})", share(means.falsely_refused), misses.refused),
+            misses.page_not_read.to_string(),
+            misses.wrong_answer.to_string(),
+            misses.invented.to_string(),
         ]);
     }
     table
 }
 
 fn cost_table(means: &[AnswerMeans]) -> Table {
-    let mut table = table_of_numbers(7);
-    let head = "questions agent calls tokens $ p50·s p95·s";
-    table.row(head.split(' ').map(|name| name.replace('·', " ")));
+    let mut table = table_of_numbers("questions agent calls tokens $ p50·s p95·s");
     for means in means {
-        let dollars = means
-            .dollars
-            .map_or_else(|| "–".into(), |dollars| format!("{dollars:.2}"));
         table.row([
             clean(&means.set),
             share(Some(means.agent)),
             format!("{:.1}", means.calls),
             format!("{:.0}", means.tokens),
-            dollars,
+            share(means.dollars),
             format!("{:.2}", means.p50_ms / 1e3),
             format!("{:.2}", means.p95_ms / 1e3),
         ]);
@@ -512,23 +430,15 @@ fn cost_table(means: &[AnswerMeans]) -> Table {
 
 // `fb_1  right by judge · numbers yes · cited – · page not read  a-91c…  because …`.
 fn line(row: &AnswerRow) -> String {
-    let verdict = row.judged.as_ref().map_or_else(
-        || "–".into(),
-        |one| crate::commands::format::word(&one.verdict),
-    );
-    let why = row
-        .judged
-        .as_ref()
-        .map(|one| clean(&one.why))
-        .unwrap_or_default();
+    let (verdict, why) = match &row.judged {
+        Some(judged) => (word(&judged.verdict), clean(&judged.why)),
+        None => ("–".into(), String::new()),
+    };
     let numbers = yes_no(row.numbers);
     let cited = yes_no(row.cited);
-    let miss = row.miss.map_or_else(String::new, |miss| {
-        format!(
-            " · {}",
-            crate::commands::format::word(&miss).replace('_', " ")
-        )
-    });
+    let miss = row
+        .miss
+        .map_or_else(String::new, |miss| format!(" · {}", word(&miss)));
     format!(
         "{}  judged {verdict} · numbers {numbers} · cited {cited}{miss}  {}  {why}",
         clean(&row.id),

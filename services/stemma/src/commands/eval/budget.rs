@@ -1,5 +1,6 @@
 //! The budget of an evaluation, shared by all concurrent questions for their answers and judgements.
 
+use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -9,6 +10,13 @@ pub struct Expense {
     /// Tokens of prompts and replies.
     pub tokens: u64,
     pub nanodollars: u64,
+}
+
+impl AddAssign for Expense {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.nanodollars += other.nanodollars;
+    }
 }
 
 /// A budget with reservations. The most that a question may use is reserved before it starts, so that concurrent
@@ -79,8 +87,7 @@ impl EvalBudget {
         let mut state = self.state();
         state.reserved_tokens = state.reserved_tokens.saturating_sub(granted);
         state.in_flight = state.in_flight.saturating_sub(1);
-        state.used.tokens += used.tokens;
-        state.used.nanodollars += used.nanodollars;
+        state.used += used;
         drop(state);
         self.settled.notify_waiters();
     }
@@ -97,16 +104,11 @@ impl EvalBudget {
         }
         let tokens = self
             .max_tokens
-            .map(|most| most.saturating_sub(state.used.tokens));
-        let money = self
-            .max_nanodollars
-            .map(|most| most.saturating_sub(state.used.nanodollars) / self.max_token_price);
-        tokens
-            .into_iter()
-            .chain(money)
-            .min()
-            .unwrap_or(u64::MAX)
-            .saturating_sub(state.reserved_tokens)
+            .map_or(u64::MAX, |most| most.saturating_sub(state.used.tokens));
+        let money = self.max_nanodollars.map_or(u64::MAX, |most| {
+            most.saturating_sub(state.used.nanodollars) / self.max_token_price
+        });
+        tokens.min(money).saturating_sub(state.reserved_tokens)
     }
 
     fn state(&self) -> MutexGuard<'_, EvalBudgetState> {

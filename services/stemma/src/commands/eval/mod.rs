@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stemma_evaluation::SkippedEntry;
-use stemma_evaluation::gold::{GoldItems, GoldMetadata, GoldPageText, GoldStructure, parse_gold};
+use stemma_evaluation::gold::parse_gold;
 use stemma_evaluation::items::eval_items;
 use stemma_evaluation::metadata::eval_metadata;
 use stemma_evaluation::structure::eval_structure;
@@ -20,7 +20,7 @@ use stemma_evaluation::text::eval_text;
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::Output;
+use crate::output::clean;
 
 // The largest gold file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -106,7 +106,7 @@ fn floor(text: &str) -> Result<(String, f64), String> {
 pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
     match args.what {
         EvalCommand::Structure(args) => {
-            let gold: Vec<GoldStructure> = args.read()?;
+            let gold = args.read()?;
             let mut eval = eval_structure(&open(context).await?, &gold, args.count_missing).await?;
             if !args.details {
                 for row in &mut eval.documents {
@@ -116,19 +116,19 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
             args.report(&eval, context)
         }
         EvalCommand::Text(args) => {
-            let gold: Vec<GoldPageText> = args.read()?;
+            let gold = args.read()?;
             let eval = eval_text(&open(context).await?, &gold, args.count_missing).await?;
             args.report(&eval, context)
         }
         EvalCommand::Metadata(args) => {
-            let gold: Vec<GoldMetadata> = args.read()?;
+            let gold = args.read()?;
             let eval = eval_metadata(&open(context).await?, &gold, args.count_missing)?;
             args.report(&eval, context)
         }
-        EvalCommand::Items(truths) => {
-            let gold: Vec<GoldItems> = truths.read()?;
-            let eval = eval_items(&open(context).await?, &gold, truths.count_missing).await?;
-            truths.report(&eval, context)
+        EvalCommand::Items(args) => {
+            let gold = args.read()?;
+            let eval = eval_items(&open(context).await?, &gold, args.count_missing).await?;
+            args.report(&eval, context)
         }
         EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,
         EvalCommand::Answers(args) => answers::run(args, context).await,
@@ -137,12 +137,17 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
 
 // Results of an evaluation.
 trait Evaluation: Serialize {
-    fn scored(&self) -> usize;
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_>;
+}
+
+// What is tested and printed of an evaluation.
+struct Report<'a> {
+    scored: usize,
     // Gold entries that were not scored.
-    fn skipped(&self) -> &[SkippedEntry];
+    skipped: &'a [SkippedEntry],
     // Figures that `--min` can test, with their means; `None` if no gold entry covers the figure.
-    fn figures(&self) -> Vec<(String, Option<f64>)>;
-    fn print(&self, details: bool, output: &Output);
+    figures: Vec<(String, Option<f64>)>,
+    lines: Vec<String>,
 }
 
 impl GoldArgs {
@@ -158,12 +163,9 @@ impl GoldArgs {
             gold.extend(entries);
         }
         if gold.is_empty() {
-            let names: Vec<String> = self
-                .paths
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            let message = format!("no gold entries in {}", names.join(", "));
+            let names = self.paths.iter().map(|path| path.display().to_string());
+            let names = names.collect::<Vec<_>>().join(", ");
+            let message = format!("no gold entries in {names}");
             return Err(CommandError::new("eval.no_truth", message)
                 .with_next("see the formats in docs/guide/evaluate.md"));
         }
@@ -172,7 +174,12 @@ impl GoldArgs {
 
     fn report(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
         let output = &context.output;
-        let figures = eval.figures();
+        let Report {
+            scored,
+            skipped,
+            figures,
+            lines,
+        } = eval.report(self.details, output.width);
         let mut low = Vec::new();
         for (figure, floor) in &self.min {
             let Some((name, mean)) = figures
@@ -188,16 +195,14 @@ impl GoldArgs {
                 low.push((name, mean, floor));
             }
         }
-        if output.is_text() {
-            eval.print(self.details, output);
-        } else {
-            output.json(eval);
+        output.show(eval, || lines.iter().for_each(|line| output.line(line)));
+        for SkippedEntry { doc, reason } in skipped {
+            output.note(&format!("not scored: {} ({})", clean(doc), clean(reason)));
         }
-        show::note_skipped(eval.skipped(), output);
         for (name, mean, floor) in &low {
             output.note(&format!("{name} {} is below {floor}", show::share(**mean)));
         }
-        Ok(Exit::nothing_if(eval.scored() == 0 || !low.is_empty()))
+        Ok(Exit::nothing_if(scored == 0 || !low.is_empty()))
     }
 }
 
@@ -218,15 +223,13 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry =
                 entry.map_err(|error| input_error(path, "input.unreadable", &error.to_string()))?;
-            if entry.file_type().is_file() && is_gold_file(entry.path()) {
+            let ending = entry.path().extension().unwrap_or_default();
+            if entry.file_type().is_file() && (ending == "json" || ending == "jsonl") {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
-                return Err(input_error(
-                    path,
-                    "limits.files",
-                    &format!("more than {MAX_FILES} files"),
-                ));
+                let message = format!("more than {MAX_FILES} files");
+                return Err(input_error(path, "limits.files", &message));
             }
         }
     }
@@ -249,9 +252,4 @@ fn text_of(file: &Path) -> Result<String, CommandError> {
 // `--min` accepts loc_f1, locF1 and loc-f1.
 fn normalized(figure: &str) -> String {
     figure.to_lowercase().replace(['_', '-'], "")
-}
-
-fn is_gold_file(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "json" || extension == "jsonl")
 }

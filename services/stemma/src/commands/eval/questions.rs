@@ -1,14 +1,15 @@
 //! `stemma eval retrieval`: measures search on questions whose pages are known.
 
-use stemma_evaluation::question::GoldQuestion;
-use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
+use stemma_evaluation::retrieval::{
+    DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow, eval_retrieval,
+};
 
 use super::show::table_of_numbers;
-use super::{Evaluation, GoldArgs, SkippedEntry};
+use super::{Evaluation, GoldArgs, Report};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, clean};
+use crate::output::clean;
 use crate::table::Table;
 
 /// Arguments of `eval retrieval`.
@@ -23,65 +24,49 @@ pub struct RetrievalArgs {
 
 /// Runs `eval retrieval`.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
-    let questions: Vec<GoldQuestion> = args.gold.read()?;
+    let questions = args.gold.read()?;
     let reader = open_indexed(context).await?;
-    let eval = stemma_evaluation::retrieval::eval_retrieval(
-        &reader,
-        &questions,
-        args.everywhere,
-        args.gold.count_missing,
-    )
-    .await?;
+    let missing = args.gold.count_missing;
+    let eval = eval_retrieval(&reader, &questions, args.everywhere, missing).await?;
     args.gold.report(&eval, context)
 }
 
 impl Evaluation for RetrievalEval {
-    fn scored(&self) -> usize {
-        self.questions.len()
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
         let all = self.means.first();
-        let mut figures = Vec::new();
-        for depth in DEPTHS {
+        let hits = DEPTHS.map(|depth| {
             let hit = all.and_then(|means| means.hit.get(&depth).copied());
-            figures.push((format!("hit@{depth}"), hit));
-        }
-        for depth in DEPTHS {
+            (format!("hit@{depth}"), hit)
+        });
+        let recalls = DEPTHS.map(|depth| {
             let recall = all.and_then(|means| means.recall.get(&depth).copied());
-            figures.push((format!("recall@{depth}"), recall));
-        }
+            (format!("recall@{depth}"), recall)
+        });
+        let mut figures = [hits, recalls].concat();
         figures.push(("mrr".into(), all.map(|means| means.mrr)));
         figures.push(("document".into(), all.map(|means| means.document)));
-        figures
-    }
-
-    fn print(&self, details: bool, output: &Output) {
+        let mut lines = Vec::new();
         if details {
-            self.questions
-                .iter()
-                .for_each(|row| output.line(&line(row)));
+            lines.extend(self.questions.iter().map(line));
         }
         if !self.means.is_empty() {
-            table(&self.means).print(output);
+            lines.extend(table(&self.means).lines(width));
+        }
+        Report {
+            scored: self.questions.len(),
+            skipped: &self.skipped,
+            figures,
+            lines,
         }
     }
 }
 
 fn table(means: &[RetrievalMeans]) -> Table {
-    let mut table = table_of_numbers(16);
-    let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
-    table.row(
-        ["questions".to_owned(), "n".into()]
-            .into_iter()
-            .chain(depth_columns("hit"))
-            .chain(depth_columns("R"))
-            .chain(last),
-    );
+    let columns = |name: &str| DEPTHS.map(|depth| format!("{name}@{depth}")).join(" ");
+    let hits = columns("hit");
+    let recalls = columns("R");
+    let heads = format!("questions n {hits} {recalls} mrr doc p50·ms p95·ms");
+    let mut table = table_of_numbers(&heads);
     for means in means {
         let shares = means
             .hit
@@ -101,9 +86,13 @@ fn table(means: &[RetrievalMeans]) -> Table {
 
 // `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
 fn line(row: &RetrievalRow) -> String {
-    let first = row
-        .first_rank
-        .map_or_else(|| "not found".into(), |first| format!("first at {first}"));
+    let first = match row.first_rank {
+        Some(first) => format!("first at {first}"),
+        None => "not found".into(),
+    };
+    let id = clean(&row.id);
+    let found = row.ranks.len();
+    let gold = row.gold_pages;
     let ranked: Vec<String> = row
         .top_pages
         .iter()
@@ -111,14 +100,7 @@ fn line(row: &RetrievalRow) -> String {
         .map(|page| clean(page))
         .collect();
     format!(
-        "{}  {first}, {} of {} pages  {}",
-        clean(&row.id),
-        row.ranks.len(),
-        row.gold_pages,
+        "{id}  {first}, {found} of {gold} pages  {}",
         ranked.join(" ")
     )
-}
-
-fn depth_columns(name: &str) -> [String; DEPTHS.len()] {
-    DEPTHS.map(|depth| format!("{name}@{depth}"))
 }

@@ -2,11 +2,11 @@
 
 use stemma_evaluation::items::ItemsEval;
 use stemma_evaluation::metadata::MetadataEval;
-use stemma_evaluation::structure::{StructureEval, StructureMeans, StructureRow};
+use stemma_evaluation::structure::{self, StructureEval, StructureRow};
 use stemma_evaluation::text::{TextEval, TextScore};
 
-use super::{Evaluation, SkippedEntry};
-use crate::output::{Output, clean};
+use super::{Evaluation, Report};
+use crate::output::clean;
 use crate::table::{Column, Table};
 
 // Lines of details shown for one document.
@@ -17,319 +17,249 @@ pub fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{value:.2}"))
 }
 
-/// Lists skipped gold entries with reasons.
-pub fn note_skipped(entries: &[SkippedEntry], output: &Output) {
-    for SkippedEntry { doc, reason } in entries {
-        output.note(&format!("not scored: {} ({})", clean(doc), clean(reason)));
-    }
+/// A table with names in its first column and numbers in the others. `·` is a space in a head.
+pub fn table_of_numbers(heads: &str) -> Table {
+    let heads: Vec<String> = heads
+        .split(' ')
+        .map(|head| head.replace('·', " "))
+        .collect();
+    let mut columns = vec![Column::Text];
+    columns.resize(heads.len(), Column::Right);
+    let mut table = Table::new(columns);
+    table.row(heads);
+    table
 }
 
-/// A table with names in its first column and numbers in the others.
-pub fn table_of_numbers(columns: usize) -> Table {
-    let mut all = vec![Column::Text];
-    all.resize(columns, Column::Right);
-    Table::new(all)
+// A row of a table: a name, counts, then other figures.
+fn row<const N: usize>(
+    name: String,
+    counts: [usize; N],
+    figures: impl IntoIterator<Item = String>,
+) -> impl Iterator<Item = String> {
+    let counts = counts.map(|count| count.to_string());
+    [name].into_iter().chain(counts).chain(figures)
 }
 
 impl Evaluation for StructureEval {
-    fn scored(&self) -> usize {
-        self.documents.len()
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
-        let none = StructureMeans::default();
-        figures_of(self.means.first().unwrap_or(&none))
-            .into_iter()
-            .map(|(name, mean)| (name.into(), mean))
-            .collect()
-    }
-
-    fn print(&self, details: bool, output: &Output) {
-        if self.documents.is_empty() {
-            return;
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
+        let mut lines = Vec::new();
+        if !self.documents.is_empty() {
+            lines = structure_table(self).lines(width);
         }
-        let mut table = table_of_numbers(16);
-        let head = "document truth found match P R F1 page= page±1 locF1 level ancest parent cover bad out";
-        table.row(head.split(' '));
-        for row in &self.documents {
-            let score = &row.score;
-            let counts =
-                [score.gold, score.predicted, score.matched].map(|count| count.to_string());
-            let of_row = StructureMeans::from_row(row);
-            let shares = figures_of(&of_row).map(|(_, value)| share(value));
-            let last = [of_row.faults, of_row.outside].map(|count| count.to_string());
-            table.row(
-                [row.doc.clone()]
-                    .into_iter()
-                    .chain(counts)
-                    .chain(shares)
-                    .chain(last),
-            );
+        if details {
+            lines.extend(self.documents.iter().flat_map(detail_lines));
         }
-        for means in &self.means {
-            let mut counts = [0; 3];
-            for row in &self.documents {
-                if means.set == "all" || row.source == means.set {
-                    counts[0] += row.score.gold;
-                    counts[1] += row.score.predicted;
-                    counts[2] += row.score.matched;
+        let all = self.means.first();
+        let figures = structure::figures().map(|(name, _)| {
+            let mean = all.and_then(|means| *means.figures.get(name)?);
+            (name.to_owned(), mean)
+        });
+        Report {
+            scored: self.documents.len(),
+            skipped: &self.skipped,
+            figures: figures.into(),
+            lines,
+        }
+    }
+}
+
+fn structure_table(eval: &StructureEval) -> Table {
+    let mut table = table_of_numbers(
+        "document truth found match P R F1 page= page±1 locF1 level ancest parent",
+    );
+    let counts = |row: &StructureRow| [row.score.gold, row.score.predicted, row.score.matched];
+    for document in &eval.documents {
+        let shares = structure::figures().map(|(_, figure)| share(figure(&document.score)));
+        table.row(row(document.doc.clone(), counts(document), shares));
+    }
+    for means in &eval.means {
+        let mut sums = [0; 3];
+        for document in &eval.documents {
+            if means.set == "all" || document.source == means.set {
+                for (sum, count) in sums.iter_mut().zip(counts(document)) {
+                    *sum += count;
                 }
             }
-            let counts = counts.map(|count| count.to_string());
-            let shares = figures_of(means).map(|(_, value)| share(value));
-            let last = [means.faults, means.outside].map(|count| count.to_string());
-            let name = format!("mean of {} ({})", means.set, means.documents);
-            table.row([name].into_iter().chain(counts).chain(shares).chain(last));
         }
-        table.print(output);
-        if details {
-            self.documents
-                .iter()
-                .for_each(|row| print_details(row, output));
-        }
+        let name = format!("mean of {} ({})", means.set, means.documents);
+        table.row(row(
+            name,
+            sums,
+            structure::figures().map(|(name, _)| share(means.figures[name])),
+        ));
     }
+    table
 }
 
-fn figures_of(means: &StructureMeans) -> [(&'static str, Option<f64>); 10] {
-    [
-        ("precision", means.precision),
-        ("recall", means.recall),
-        ("f1", means.f1),
-        ("same_page", means.same_page),
-        ("near_page", means.near_page),
-        ("loc_f1", means.loc_f1),
-        ("level", means.level),
-        ("ancestor", means.ancestor),
-        ("parent", means.parent),
-        ("coverage", means.coverage),
-    ]
-}
-
-fn print_details(row: &StructureRow, output: &Output) {
-    let mut list = Vec::new();
+fn detail_lines(row: &StructureRow) -> Vec<String> {
     let score = &row.score;
-    list.extend(
-        score
-            .missed
-            .iter()
-            .map(|(page, title)| format!("missed  {:>9}  {}", page_label(*page), clean(title))),
-    );
-    list.extend(
-        score
-            .moved
-            .iter()
-            .map(|(gold, predicted, title): &(_, _, String)| {
-                format!(
-                    "moved   {:>9}  {}",
-                    format!("{}→{}", page_label(*gold), page_label(*predicted)),
-                    clean(title)
-                )
-            }),
-    );
-    list.extend(
-        score
-            .extra
-            .iter()
-            .map(|(page, title)| format!("extra   {:>9}  {}", page_label(*page), clean(title))),
-    );
-    list.extend(
-        score
-            .faults
-            .iter()
-            .map(|(fault, count)| format!("fault   {count:>9}  {}", fault.replace('_', " "))),
-    );
-    if !list.is_empty() {
-        output.line("");
-        output.line(&clean(&row.doc));
-        list.iter()
-            .take(MAX_DETAILS)
-            .for_each(|line| output.line(&format!("  {line}")));
-        let more = list.len().saturating_sub(MAX_DETAILS);
-        if more > 0 {
-            output.line(&format!("  {more} more; all with --json"));
-        }
+    let at = |page: Option<u32>| page.map_or_else(|| "–".into(), |page| page.to_string());
+    let entry = |kind: &str, place: String, title: &str| {
+        format!("  {kind:<6}  {place:>9}  {}", clean(title))
+    };
+    let missed = score
+        .missed
+        .iter()
+        .map(|(page, title)| entry("missed", at(*page), title));
+    let moved = score.moved.iter().map(|(gold, predicted, title)| {
+        entry("moved", format!("{}→{}", at(*gold), at(*predicted)), title)
+    });
+    let extra = score
+        .extra
+        .iter()
+        .map(|(page, title)| entry("extra", at(*page), title));
+    let list: Vec<String> = missed.chain(moved).chain(extra).collect();
+    if list.is_empty() {
+        return list;
     }
+    let more = list.len().saturating_sub(MAX_DETAILS);
+    let mut lines = vec![String::new(), clean(&row.doc)];
+    lines.extend(list.into_iter().take(MAX_DETAILS));
+    if more > 0 {
+        lines.push(format!("  {more} more; all with --json"));
+    }
+    lines
 }
 
 impl Evaluation for TextEval {
-    fn scored(&self) -> usize {
-        self.pages
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
         let TextScore {
             words,
             ordered,
             numbers,
             characters,
         } = self.means;
-        [
+        let figures = [
             ("words", words),
             ("ordered", ordered),
             ("numbers", numbers),
             ("characters", characters),
-        ]
-        .map(|(name, value)| (name.to_string(), Some(value).filter(|_| self.pages > 0)))
-        .into()
-    }
-
-    fn print(&self, details: bool, output: &Output) {
-        if self.pages == 0 {
-            return;
-        }
-        let mut table = table_of_numbers(6);
-        table.row("document pages words ordered numbers characters".split(' '));
-        let documents = self
-            .documents
-            .iter()
-            .map(|document| (document.doc.as_str(), document.pages.len(), &document.score));
-        for (name, pages, score) in
-            documents.chain([("mean of all pages", self.pages, &self.means)])
-        {
-            let shares = [score.words, score.ordered, score.numbers, score.characters]
-                .map(|value| format!("{value:.4}"));
-            table.row(
-                [name.to_owned(), pages.to_string()]
-                    .into_iter()
-                    .chain(shares),
-            );
-        }
-        table.print(output);
-        output.line(&format!(
-            "{:.1} % of pages have words below 0.9",
-            100.0 * self.weak_pages
-        ));
-        if details {
-            let pages = self
+        ];
+        let mut lines = Vec::new();
+        if self.pages > 0 {
+            let mut table = table_of_numbers("document pages words ordered numbers characters");
+            let documents = self
                 .documents
                 .iter()
-                .flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)));
-            let mut worst: Vec<_> = pages.collect();
-            worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
-            for (doc, page) in worst.iter().take(MAX_DETAILS) {
-                output.line(&format!(
-                    "  {:.3} words {:.3} ordered  {} p {}",
-                    page.score.words,
-                    page.score.ordered,
-                    clean(doc),
-                    page.page
-                ));
+                .map(|document| (document.doc.as_str(), document.pages.len(), &document.score));
+            let all = ("mean of all pages", self.pages, &self.means);
+            for (name, pages, score) in documents.chain([all]) {
+                let shares = [score.words, score.ordered, score.numbers, score.characters]
+                    .map(|value| format!("{value:.4}"));
+                table.row(row(name.to_owned(), [pages], shares));
             }
+            lines = table.lines(width);
+            let weak = 100.0 * self.weak_pages;
+            lines.push(format!("{weak:.1} % of pages have words below 0.9"));
+        }
+        if details {
+            let mut worst: Vec<_> = self
+                .documents
+                .iter()
+                .flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)))
+                .collect();
+            worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
+            lines.extend(worst.iter().take(MAX_DETAILS).map(|(doc, page)| {
+                let TextScore { words, ordered, .. } = page.score;
+                let doc = clean(doc);
+                format!(
+                    "  {words:.3} words {ordered:.3} ordered  {doc} p {}",
+                    page.page
+                )
+            }));
+        }
+        Report {
+            scored: self.pages,
+            skipped: &self.skipped,
+            figures: figures
+                .map(|(name, value)| (name.to_owned(), Some(value).filter(|_| self.pages > 0)))
+                .into(),
+            lines,
         }
     }
 }
 
 impl Evaluation for MetadataEval {
-    fn scored(&self) -> usize {
-        self.documents
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
-        let facts = self
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
+        let mut figures: Vec<_> = self
             .facts
             .iter()
-            .map(|row| (row.fact.clone(), Some(row.score)));
-        let mean = Some(self.mean).filter(|_| !self.facts.is_empty());
-        facts.chain([("mean".to_string(), mean)]).collect()
-    }
-
-    fn print(&self, details: bool, output: &Output) {
-        let mut table = table_of_numbers(7);
-        table.row("fact judged right wrong missing invented score".split(' '));
-        for row in &self.facts {
-            let counts = [row.judged, row.right, row.wrong, row.missing, row.invented]
-                .map(|count| count.to_string());
-            table.row(
-                [row.fact.clone()]
-                    .into_iter()
-                    .chain(counts)
-                    .chain([format!("{:.3}", row.score)]),
-            );
+            .map(|row| (row.fact.clone(), Some(row.score)))
+            .collect();
+        figures.push((
+            "mean".into(),
+            Some(self.mean).filter(|_| !self.facts.is_empty()),
+        ));
+        let mut table = table_of_numbers("fact judged right wrong missing invented score");
+        for fact in &self.facts {
+            let counts = [
+                fact.judged,
+                fact.right,
+                fact.wrong,
+                fact.missing,
+                fact.invented,
+            ];
+            table.row(row(
+                fact.fact.clone(),
+                counts,
+                [format!("{:.3}", fact.score)],
+            ));
         }
+        let mut lines = Vec::new();
         if !self.facts.is_empty() {
-            table.print(output);
-            output.line(&format!(
+            lines = table.lines(width);
+            lines.push(format!(
                 "mean {:.3} over {} documents",
                 self.mean, self.documents
             ));
         }
         for mistake in self.mistakes.iter().filter(|_| details) {
+            let doc = clean(&mistake.doc);
             let fact = &mistake.fact;
-            output.line(&format!(
-                "  {}  {}: found {}, expected {}",
-                clean(&mistake.doc),
-                fact.fact,
-                fact_values(&fact.predicted),
-                fact_values(&fact.gold)
+            let [found, expected] =
+                [&fact.predicted, &fact.gold].map(|values| match values.len() {
+                    0 => "nothing".into(),
+                    _ => clean(&values.join(", ")),
+                });
+            lines.push(format!(
+                "  {doc}  {}: found {found}, expected {expected}",
+                fact.fact
             ));
+        }
+        Report {
+            scored: self.documents,
+            skipped: &self.skipped,
+            figures,
+            lines,
         }
     }
 }
 
 impl Evaluation for ItemsEval {
-    fn scored(&self) -> usize {
-        self.entries
-    }
-
-    fn skipped(&self) -> &[SkippedEntry] {
-        &self.skipped
-    }
-
-    fn figures(&self) -> Vec<(String, Option<f64>)> {
-        self.questions
-            .iter()
-            .map(|row| (row.question.as_str().into(), Some(row.score)))
-            .collect()
-    }
-
-    fn print(&self, details: bool, output: &Output) {
-        let mut table = table_of_numbers(5);
-        table.row("question judged right confident_wrong score".split(' '));
-        for row in &self.questions {
-            let counts =
-                [row.judged, row.right, row.confident_wrong].map(|count| count.to_string());
-            table.row(
-                [row.question.as_str().to_owned()]
-                    .into_iter()
-                    .chain(counts)
-                    .chain([format!("{:.3}", row.score)]),
-            );
+    fn report(&self, details: bool, width: Option<u16>) -> Report<'_> {
+        let mut table = table_of_numbers("question judged right confident_wrong score");
+        let mut figures = Vec::new();
+        for question in &self.questions {
+            let name = question.question.as_str().to_owned();
+            let counts = [question.judged, question.right, question.confident_wrong];
+            figures.push((name.clone(), Some(question.score)));
+            table.row(row(name, counts, [format!("{:.3}", question.score)]));
         }
-        table.print(output);
+        let mut lines = table.lines(width);
         for mistake in self.mistakes.iter().filter(|_| details) {
+            let doc = clean(&mistake.doc);
             let item = &mistake.item;
-            output.line(&format!(
-                "  {}  {} {}: found {}, expected {}",
-                clean(&mistake.doc),
-                item.item,
-                item.question.as_str(),
-                clean(&item.predicted),
-                clean(&item.gold)
+            let what = format!("{} {}", item.item, item.question.as_str());
+            let [found, expected] = [&item.predicted, &item.gold].map(|value| clean(value));
+            lines.push(format!(
+                "  {doc}  {what}: found {found}, expected {expected}"
             ));
         }
-    }
-}
-
-fn page_label(page: Option<u32>) -> String {
-    page.map_or_else(|| "–".into(), |page| page.to_string())
-}
-
-fn fact_values(values: &[String]) -> String {
-    if values.is_empty() {
-        "nothing".into()
-    } else {
-        clean(&values.join(", "))
+        Report {
+            scored: self.entries,
+            skipped: &self.skipped,
+            figures,
+            lines,
+        }
     }
 }

@@ -80,11 +80,11 @@ fn show(list: &FactList, output: &Output) {
         .with_heads(["FACT", "PERIOD", "VALUE", "UNIT", "OF", "PLACE"])
         .with_optional([5, 4]);
     for fact in &list.facts {
-        let members: Vec<&str> = fact
+        let members = fact
             .dimensions
             .iter()
-            .map(|dimension| dimension.member.as_str())
-            .collect();
+            .map(|dimension| dimension.member.as_str());
+        let members: Vec<&str> = members.collect();
         table.row([
             fact.label.clone(),
             period(fact.from.as_deref(), fact.to.as_deref()),
@@ -115,10 +115,10 @@ fn place(fact: &FactInfo) -> String {
 const MAX_SHOWN_CHARS: usize = 60;
 
 fn shown_value(fact: &FactInfo) -> String {
-    match &fact.value {
-        Some(value) if fact.numeric => grouped(value),
-        Some(value) => shorten(value),
-        None => String::new(),
+    let value = fact.value.as_deref().unwrap_or_default();
+    match fact.numeric {
+        true => grouped(value),
+        false => shorten(value),
     }
 }
 
@@ -174,52 +174,33 @@ fn write_parquet(path: &Path, list: &FactList) -> Result<(), CommandError> {
 }
 
 fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
+    let columns: [(&str, fn(&FactInfo) -> Option<String>); 19] = [
+        ("concept", |fact| Some(fact.concept.clone())),
+        ("label", |fact| Some(fact.label.clone())),
+        ("entity", |fact| Some(fact.entity.clone())),
+        ("from", |fact| fact.from.clone()),
+        ("to", |fact| fact.to.clone()),
+        ("unit", |fact| fact.unit.clone()),
+        ("value", |fact| fact.value.clone()),
+        ("displayed", |fact| Some(fact.displayed.clone())),
+        ("decimals", |fact| fact.decimals.clone()),
+        ("scale", |fact| Some(fact.scale.to_string())),
+        ("sign", |fact| fact.sign.clone()),
+        ("dimensions", |fact| Some(dimensions(fact))),
+        ("hidden", |fact| Some(fact.hidden.to_string())),
+        ("page", |fact| Some(fact.page?.to_string())),
+        ("table", |fact| Some(fact.cell.as_ref()?.table.clone())),
+        ("row", |fact| Some(fact.cell.as_ref()?.row.to_string())),
+        ("column", |fact| {
+            Some(fact.cell.as_ref()?.column.to_string())
+        }),
+        ("section_id", |fact| fact.section_id.clone()),
+        ("byte", |fact| Some(fact.byte.to_string())),
+    ];
     let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
-    writer.write_record([
-        "concept",
-        "label",
-        "entity",
-        "from",
-        "to",
-        "unit",
-        "value",
-        "displayed",
-        "decimals",
-        "scale",
-        "sign",
-        "dimensions",
-        "hidden",
-        "page",
-        "table",
-        "row",
-        "column",
-        "section_id",
-        "byte",
-    ])?;
+    writer.write_record(columns.map(|(name, _)| name))?;
     for fact in facts {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let cell = fact.cell.as_ref();
-        writer.write_record([
-            fact.concept.clone(),
-            fact.label.clone(),
-            fact.entity.clone(),
-            text(&fact.from),
-            text(&fact.to),
-            text(&fact.unit),
-            text(&fact.value),
-            fact.displayed.clone(),
-            text(&fact.decimals),
-            fact.scale.to_string(),
-            text(&fact.sign),
-            dimensions(fact),
-            fact.hidden.to_string(),
-            fact.page.map(|page| page.to_string()).unwrap_or_default(),
-            cell.map(|cell| cell.table.clone()).unwrap_or_default(),
-            cell.map(|cell| cell.row.to_string()).unwrap_or_default(),
-            cell.map(|cell| cell.column.to_string()).unwrap_or_default(),
-            text(&fact.section_id),
-            fact.byte.to_string(),
-        ])?;
+        writer.write_record(columns.map(|(_, value)| value(fact).unwrap_or_default()))?;
     }
     writer.flush()?;
     Ok(())

@@ -6,12 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use serde::Serialize;
 use stemma_archive::CollectionCache;
-use stemma_boot::connections::ConnectionLimits;
-use stemma_boot::health::{self, Health, HealthServer};
-use stemma_boot::telemetry::Metrics;
+use stemma_boot::health::{Health, HealthServer};
 use stemma_boot::{process_name, shutdown};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
@@ -27,6 +24,7 @@ use stemma_store::{Env, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::open::sync_index;
+use crate::commands::services::serve_health;
 use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::error::{CommandError, Exit};
@@ -117,18 +115,14 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
                 return builder.build_once().await;
             }
             let stop = shutdown::listen();
-            let serving = match listen {
-                Some(listen) => Some(builder.serve_health(listen, &stop).await?),
-                None => None,
+            let Some(listen) = listen else {
+                return builder.follow(&stop).await;
             };
+            let serving = builder.serve_health(listen, &stop).await?;
             let followed = builder.follow(&stop).await;
-            if let Some(serving) = serving {
-                stop.cancel();
-                serving
-                    .join()
-                    .await
-                    .map_err(|error| CommandError::new("listen.failed", error.to_string()))?;
-            }
+            stop.cancel();
+            let ended = serving.join().await;
+            ended.map_err(|error| CommandError::new("listen.failed", error.to_string()))?;
             followed
         }
         IndexCommand::Vectors { estimate, budget } => {
@@ -150,13 +144,7 @@ struct IndexBuilder<'a> {
 
 impl IndexBuilder<'_> {
     async fn build_once(&self) -> Result<Exit, CommandError> {
-        let catalog = Catalog::load_from(
-            self.index.path(),
-            self.blobs.as_ref(),
-            &self.context.collection,
-            self.env.now_ms(),
-        )
-        .await?;
+        let catalog = load_catalog(self.blobs.as_ref(), self.index, self.context).await?;
         self.build_step(&catalog).await?;
         Ok(Exit::Done)
     }
@@ -167,37 +155,18 @@ impl IndexBuilder<'_> {
         listen: SocketAddr,
         stop: &CancellationToken,
     ) -> Result<HealthServer, CommandError> {
-        let heartbeat = HeartbeatReporter::new(
-            &self.env,
-            process_name::process_name("index", &self.env),
-            "index",
-        );
+        let name = process_name::process_name("index", &self.env);
+        let heartbeat = HeartbeatReporter::new(&self.env, name, "index");
         let health = Health::for_blobs(&self.env, &heartbeat, &self.blobs, &self.monitor);
-        let serving = health::serve(
-            listen,
-            health,
-            Metrics::install("index"),
-            Router::new(),
-            ConnectionLimits::default(),
-            stop.clone(),
-        )
-        .await;
-        serving.map_err(|error| {
-            CommandError::new("listen.refused", format!("{listen}: {error}"))
-                .with_next("choose another --listen")
-        })
+        serve_health(listen, "index", health, stop).await
     }
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
-        let folder = self.index.path();
-        let (mut follower, mut catalog) = CatalogWatcher::start(
-            Some(folder),
-            self.blobs.as_ref(),
-            collection,
-            self.env.now_ms(),
-        )
-        .await?;
+        let folder = Some(self.index.path());
+        let blobs = self.blobs.as_ref();
+        let (mut follower, mut catalog) =
+            CatalogWatcher::start(folder, blobs, collection, self.env.now_ms()).await?;
         let mut changed = true;
         let mut last = None::<Instant>;
         let mut looks = 0;
@@ -207,12 +176,9 @@ impl IndexBuilder<'_> {
                 last = Some(Instant::now());
             }
             looks = (looks + 1) % POLLS_PER_FULL_SCAN;
-            let newer = if looks == 0 {
-                follower
-                    .full_scan(self.blobs.as_ref(), self.env.now_ms())
-                    .await?
-            } else {
-                follower.poll(self.blobs.as_ref()).await?
+            let newer = match looks {
+                0 => follower.full_scan(blobs, self.env.now_ms()).await?,
+                _ => follower.poll(blobs).await?,
             };
             if let Some(newer) = newer {
                 (catalog, changed) = (newer, true);
@@ -241,9 +207,8 @@ impl IndexBuilder<'_> {
                     }
                     BuildOutcome::InProgress(seq) => {
                         let what = shard_name(shard.id().number(), self.index.shards().len());
-                        self.context
-                            .output
-                            .note(&format!("another machine is creating snapshot {seq}{what}"));
+                        let note = format!("another machine is creating snapshot {seq}{what}");
+                        self.context.output.note(&note);
                         is_up_to_date = false;
                     }
                 }
@@ -263,19 +228,27 @@ impl IndexBuilder<'_> {
         catalog: &Catalog,
     ) -> Result<BuildOutcome, CommandError> {
         let what = shard_name(shard.id().number(), self.index.shards().len());
+        let note_remaining = |remaining: usize| {
+            let note = format!("index{what}: {} left", thousands(remaining));
+            self.context.output.note(&note);
+        };
         let blobs = self.blobs.as_ref();
-        Ok(build(&self.env, blobs, shard, catalog, &|remaining| {
-            let remaining = thousands(remaining);
-            self.context
-                .output
-                .note(&format!("index{what}: {remaining} left"));
-        })
-        .await?)
+        Ok(build(&self.env, blobs, shard, catalog, &note_remaining).await?)
     }
 
     fn show(&self, report: &SyncReport, snapshots: &[(ShardId, SnapshotUpload)], began: Instant) {
         let seconds = began.elapsed().as_secs_f64();
-        if self.context.output.is_text() {
+        let uploads = snapshots.iter().map(|(shard, uploaded)| {
+            serde_json::json!({
+                "shard": shard.number(), "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes,
+            })
+        });
+        let view = serde_json::json!({
+            "indexed": report.indexed, "removed": report.removed, "entries": report.entries,
+            "unreadable": report.unreadable, "missing": report.missing, "rebuilt": report.is_rebuilt,
+            "fetched_bytes": report.fetched_bytes, "seconds": seconds, "snapshots": uploads.collect::<Vec<_>>(),
+        });
+        self.context.output.show(&view, || {
             let mut line = format!(
                 "{} indexed, {} removed, {} entries, {seconds:.1} s",
                 counted(report.indexed, "document"),
@@ -287,13 +260,9 @@ impl IndexBuilder<'_> {
                 line.push_str(&format!(", {fetched:.1} MB downloaded"));
             }
             if !snapshots.is_empty() {
-                let all = megabytes(snapshots.iter().map(|(_, uploaded)| uploaded.bytes).sum());
-                let new = megabytes(
-                    snapshots
-                        .iter()
-                        .map(|(_, uploaded)| uploaded.new_bytes)
-                        .sum(),
-                );
+                let uploads = snapshots.iter().map(|(_, uploaded)| uploaded);
+                let all = megabytes(uploads.clone().map(|uploaded| uploaded.bytes).sum());
+                let new = megabytes(uploads.map(|uploaded| uploaded.new_bytes).sum());
                 let what = match snapshots {
                     [(_, only)] => format!("snapshot {}", only.seq),
                     several => counted(several.len(), "snapshot"),
@@ -301,18 +270,7 @@ impl IndexBuilder<'_> {
                 line.push_str(&format!(", {what}: {all:.1} MB, {new:.1} MB of it new"));
             }
             self.context.output.line(&line);
-        } else {
-            let snapshots = snapshots.iter().map(|(shard, uploaded)| {
-                serde_json::json!({
-                    "shard": shard.number(), "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes,
-                })
-            });
-            self.context.output.json(&serde_json::json!({
-                "indexed": report.indexed, "removed": report.removed, "entries": report.entries,
-                "unreadable": report.unreadable, "missing": report.missing, "rebuilt": report.is_rebuilt,
-                "fetched_bytes": report.fetched_bytes, "seconds": seconds, "snapshots": snapshots.collect::<Vec<_>>(),
-            }));
-        }
+        });
     }
 }
 
@@ -389,28 +347,23 @@ async fn status(
         missing,
         snapshots,
     };
-    if context.output.is_text() {
+    let output = &context.output;
+    output.show(&view, || {
         let documents = counted(view.documents, "document");
         let entries = view.entries;
         let size = format!("{:.1} MB in {}", megabytes(view.bytes), view.folder);
-        context
-            .output
-            .line(&format!("{documents}, {entries} entries, {size}"));
-        context
-            .output
-            .line(&format!("missing {}", counted(view.missing, "document")));
+        output.line(&format!("{documents}, {entries} entries, {size}"));
+        output.line(&format!("missing {}", counted(view.missing, "document")));
         for snapshot in &view.snapshots {
-            let what = shard_name(snapshot.shard, view.shards);
+            let seq = snapshot.seq;
             let documents = snapshot.documents;
+            let what = shard_name(snapshot.shard, view.shards);
             let size = megabytes(snapshot.bytes);
-            context.output.line(&format!(
-                "snapshot {}{what}: {documents} documents, {size:.1} MB",
-                snapshot.seq
+            output.line(&format!(
+                "snapshot {seq}{what}: {documents} documents, {size:.1} MB"
             ));
         }
-    } else {
-        context.output.json(&view);
-    }
+    });
     Ok(Exit::nothing_if(commit.is_none()))
 }
 
@@ -448,21 +401,16 @@ async fn verify(
             }));
         }
     }
-    if context.output.is_text() {
-        wrong.iter().for_each(|line| context.output.line(line));
-        context.output.note(if wrong.is_empty() {
-            "index verified"
-        } else {
-            "rebuild it with: stemma index build"
-        });
-    } else {
-        context.output.json(&serde_json::json!({ "wrong": wrong }));
-    }
-    Ok(if wrong.is_empty() {
-        Exit::Done
-    } else {
-        Exit::CheckFailed
-    })
+    let (exit, note) = match wrong.is_empty() {
+        true => (Exit::Done, "index verified"),
+        false => (Exit::CheckFailed, "rebuild it with: stemma index build"),
+    };
+    let output = &context.output;
+    output.show(&serde_json::json!({ "wrong": wrong }), || {
+        wrong.iter().for_each(|line| output.line(line));
+        output.note(note);
+    });
+    Ok(exit)
 }
 
 fn megabytes(bytes: u64) -> f64 {

@@ -1,6 +1,6 @@
 //! `stemma index vectors`: creates section vectors, within a budget.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use stemma_archive::Archive;
@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::cost::{BudgetArgs, money_from_nanos};
 use crate::embeddings::EmbeddingClient;
 use crate::error::{CommandError, Exit};
+use crate::output::Output;
 use crate::table::{counted, thousands};
 
 // Interval of progress notes.
@@ -33,17 +34,16 @@ pub(super) async fn run(
     let limiter = config.servers.limiter(&env)?;
     let client = EmbeddingClient::new(embeddings, context.cache_dir()?, &env, &limiter, "vectors")?;
     let Some(router) = client.router(blobs, &context.collection) else {
-        return Err(CommandError::new(
-            "config.no_embeddings",
-            "no embedding endpoint is configured",
-        )
-        .with_next(
-            "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
-        ));
+        let next = "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)";
+        let message = "no embedding endpoint is configured";
+        return Err(CommandError::new("config.no_embeddings", message).with_next(next));
     };
-    let reader = Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?;
+    let reader = context.archive(blobs).await?;
     if estimate {
-        show_estimate(&router.estimate(reader.catalog(), &reader).await?, context);
+        let estimate = router.estimate(reader.catalog(), &reader).await?;
+        context
+            .output
+            .show(&estimate, || show_estimate(&estimate, &context.output));
         return Ok(Exit::Done);
     }
     budget.check_vectors(embeddings)?;
@@ -62,40 +62,43 @@ async fn embed(
 ) -> Result<Exit, CommandError> {
     let began = Instant::now();
     let last_note = std::sync::Mutex::new(began);
-    let Some(EmbedOutcome {
-        report,
-        error: stopped,
-    }) = router
+    let output = &context.output;
+    let synced = router
         .sync(reader.catalog(), reader, budget, &|report: &EmbedReport| {
-            let mut last_note = last_note
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut last_note = last_note.lock().unwrap_or_else(PoisonError::into_inner);
             if last_note.elapsed() >= PROGRESS_INTERVAL {
                 *last_note = Instant::now();
                 let remaining = thousands(report.remaining);
                 let seconds = began.elapsed().as_secs();
-                context.output.note(&format!(
-                    "vectors: {remaining} left · {} · {seconds} s",
-                    usage_line(report)
+                let usage = usage_line(report);
+                output.note(&format!(
+                    "vectors: {remaining} left · {usage} · {seconds} s"
                 ));
             }
         })
-        .await?
-    else {
-        return Err(CommandError::new(
-            "embeddings.in_progress",
-            "another process on this machine is creating the vectors",
-        )
-        .with_next("wait until it ends; searches already use finished vectors"));
+        .await?;
+    let Some(EmbedOutcome { report, error }) = synced else {
+        let message = "another process on this machine is creating the vectors";
+        return Err(CommandError::new("embeddings.in_progress", message)
+            .with_next("wait until it ends; searches already use finished vectors"));
     };
-    show(&report, context);
-    match stopped {
+    output.show(&report, || {
+        let sent = counted(report.sent, "section");
+        let reused = report.reused;
+        let vectors = thousands(report.vectors);
+        let entered = counted(report.documents, "document");
+        let usage = usage_line(&report);
+        output.line(&format!(
+            "{entered} indexed: {sent} embedded, {reused} reused · {usage} · {vectors} vectors in total"
+        ));
+    });
+    match error {
         None => Ok(Exit::Done),
         Some(EmbeddingError::Endpoint(failure)) if failure.code == BUDGET_EXHAUSTED => {
-            context.output.note(&format!(
-                "{}; {} left; run the same command to resume",
-                failure.message,
-                documents(report.remaining)
+            let left = counted(report.remaining, "document");
+            let message = failure.message;
+            output.note(&format!(
+                "{message}; {left} left; run the same command to resume"
             ));
             Ok(Exit::Stopped)
         }
@@ -103,35 +106,15 @@ async fn embed(
     }
 }
 
-fn show(report: &EmbedReport, context: &Context) {
-    if !context.output.is_text() {
-        context.output.json(report);
-        return;
-    }
-    let sent = counted(report.sent, "section");
-    let reused = report.reused;
-    let vectors = thousands(report.vectors);
-    let entered = documents(report.documents);
-    let line = format!(
-        "{entered} indexed: {sent} embedded, {reused} reused · {} · {vectors} vectors in total",
-        usage_line(report)
-    );
-    context.output.line(&line);
-}
-
-fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
-    if !context.output.is_text() {
-        context.output.json(estimate);
-        return;
-    }
+fn show_estimate(estimate: &EmbedEstimate, output: &Output) {
     let paid = match estimate.nanodollars {
         Some(nanodollars) => money_from_nanos(nanodollars),
         None => "price unknown; set embeddings.prices.input".into(),
     };
-    let documents = documents(estimate.documents);
+    let documents = counted(estimate.documents, "document");
     let sections = counted(estimate.sections, "section");
     let tokens = thousands(estimate.tokens);
-    context.output.line(&format!(
+    output.line(&format!(
         "estimate {documents} · {sections} · ~{tokens} tokens · {paid}"
     ));
 }
@@ -144,8 +127,4 @@ fn usage_line(report: &EmbedReport) -> String {
         .nanodollars
         .map(|nanodollars| format!(" · {}", money_from_nanos(nanodollars)));
     format!("{calls} · {tokens} tokens{}", price.unwrap_or_default())
-}
-
-fn documents(number: usize) -> String {
-    counted(number, "document")
 }

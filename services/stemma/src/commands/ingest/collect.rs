@@ -1,5 +1,6 @@
 //! Reads the files of an ingest: digests, copies, and documents whose files are gone.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -10,8 +11,9 @@ use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{SourceWriter, file_path, file_uri};
 use stemma_store::{FailureRecord, PortResult, RetryingBlobs};
 
-use crate::discover::{DiscoverError, DiscoveredFile, Discovery, digest};
+use crate::discover::{DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;
+use crate::failure_groups::FailureLine;
 use crate::filings::store_labels;
 use crate::submission::{StatedFacts, content_submission};
 
@@ -32,11 +34,11 @@ impl IngestBatch {
     /// # Errors
     /// `PortError` if the catalog cannot be read.
     pub fn find_duplicates_and_removed(&mut self, reader: &Archive) -> PortResult<()> {
-        let submitted: HashSet<&str> = self
+        let submitted = self
             .submissions
             .iter()
-            .map(|submission| submission.uri.as_str())
-            .collect();
+            .map(|submission| submission.uri.as_str());
+        let submitted: HashSet<&str> = submitted.collect();
         let mut by_digest: HashMap<Digest, String> = HashMap::new();
         for listed in reader.catalog().documents() {
             let listed = listed?;
@@ -45,27 +47,20 @@ impl IngestBatch {
                 continue;
             }
             by_digest.insert(version.source, listed.label.clone());
-            if self
-                .discovery
-                .roots
-                .iter()
-                .any(|root| version.uri.starts_with(root))
-                && !file_exists(&version.uri)
-            {
+            let roots = &self.discovery.roots;
+            let is_walked = roots.iter().any(|root| version.uri.starts_with(root));
+            if is_walked && !file_exists(&version.uri) {
                 self.removed.push(listed.label.clone());
             }
         }
         let copies = self.submissions.iter().filter_map(|submission| {
-            by_digest
-                .get(&submission.source)
-                .map(|label| (submission.path.clone(), label.clone()))
+            let label = by_digest.get(&submission.source)?;
+            Some((submission.path.clone(), label.clone()))
         });
         self.duplicates.extend(copies);
         Ok(())
     }
-}
 
-impl IngestBatch {
     /// Stores the label linkbases of documents. One that cannot be read is listed as skipped.
     ///
     /// # Errors
@@ -111,27 +106,31 @@ pub struct FailedDocument {
 }
 
 impl FailedDocument {
-    fn from_missing(missing: &DiscoverError) -> Self {
+    fn new(path: String, code: &str, message: String, next: &str) -> Self {
         Self {
-            path: missing.name(),
-            code: "input.not_found".into(),
-            message: missing.to_string(),
-            next: Some("check the path".into()),
+            path,
+            code: code.into(),
+            message,
+            next: Some(next.into()),
         }
     }
 
     pub fn from_record(path: String, record: FailureRecord) -> Self {
-        let FailureRecord {
-            code,
-            message,
-            next,
-            ..
-        } = record;
         Self {
             path,
-            code,
-            message,
-            next,
+            code: record.code,
+            message: record.message,
+            next: record.next,
+        }
+    }
+
+    /// What people are told of it.
+    pub fn line(&self) -> FailureLine<'_> {
+        FailureLine {
+            name: &self.path,
+            code: &self.code,
+            message: &self.message,
+            next: self.next.as_deref(),
         }
     }
 }
@@ -151,23 +150,21 @@ pub async fn read_files(
         std::thread::scope(|scope| {
             let parts: Vec<_> = files
                 .chunks(part)
-                .map(|part| {
-                    scope.spawn(move || {
-                        part.iter()
-                            .map(|input| read_file(input, max_bytes))
-                            .collect::<Vec<_>>()
-                    })
-                })
+                .map(|part| scope.spawn(move || read_part(part, max_bytes)))
                 .collect();
-            parts
+            let read = parts
                 .into_iter()
-                .flat_map(|part| part.join().unwrap_or_default())
-                .collect::<Vec<_>>()
+                .flat_map(|part| part.join().unwrap_or_default());
+            read.collect::<Vec<_>>()
         })
     })
     .await;
     let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
-    let missing = discovery.missing.iter().map(FailedDocument::from_missing);
+    let missing = discovery.missing.iter().map(|missing| {
+        let name = missing.name();
+        let message = missing.to_string();
+        FailedDocument::new(name, "input.not_found", message, "check the path")
+    });
     let mut batch = IngestBatch {
         submissions: Vec::new(),
         unreadable: missing.collect(),
@@ -179,14 +176,15 @@ pub async fn read_files(
     for file in read {
         match file {
             Ok(submission) => {
-                if let Some(other) = first.get(&submission.source) {
-                    batch
-                        .duplicates
-                        .push((submission.path.clone(), other.clone()));
+                match first.entry(submission.source) {
+                    Entry::Occupied(other) => {
+                        let copy = (submission.path.clone(), other.get().clone());
+                        batch.duplicates.push(copy);
+                    }
+                    Entry::Vacant(first) => {
+                        first.insert(submission.path.clone());
+                    }
                 }
-                first
-                    .entry(submission.source)
-                    .or_insert_with(|| submission.path.clone());
                 let path = file_path(&submission.uri).unwrap_or_default();
                 batch.submissions.push(Submission {
                     retry_failed,
@@ -201,26 +199,29 @@ pub async fn read_files(
     Ok(batch)
 }
 
+fn read_part(part: &[DiscoveredFile], max_bytes: u64) -> Vec<Result<Submission, FailedDocument>> {
+    part.iter()
+        .map(|input| read_file(input, max_bytes))
+        .collect()
+}
+
 fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, FailedDocument> {
     let path = input.relative_path.clone();
-    match digest(&input.absolute_path, max_bytes) {
-        Ok((source, size_bytes)) => Ok(content_submission(
-            file_uri(&input.absolute_path),
-            path,
-            source,
-            size_bytes,
-        )),
-        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(FailedDocument {
-            path,
-            code: "limits.bytes".into(),
-            message: format!("the file is larger than the limit of {max_bytes} bytes"),
-            next: Some("raise limits.max_bytes, or split the file".into()),
-        }),
-        Err(error) => Err(FailedDocument {
-            path,
-            code: "input.unreadable".into(),
-            message: format!("the file cannot be read: {error}"),
-            next: Some("check its permissions, then run ingest again".into()),
-        }),
-    }
+    let (code, message, next) = match digest(&input.absolute_path, max_bytes) {
+        Ok((source, size_bytes)) => {
+            let uri = file_uri(&input.absolute_path);
+            return Ok(content_submission(uri, path, source, size_bytes));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => (
+            "limits.bytes",
+            format!("the file is larger than the limit of {max_bytes} bytes"),
+            "raise limits.max_bytes, or split the file",
+        ),
+        Err(error) => (
+            "input.unreadable",
+            format!("the file cannot be read: {error}"),
+            "check its permissions, then run ingest again",
+        ),
+    };
+    Err(FailedDocument::new(path, code, message, next))
 }

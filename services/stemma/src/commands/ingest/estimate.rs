@@ -6,7 +6,6 @@ use futures::stream::{self, StreamExt};
 use serde::Serialize;
 use stemma_document::{Extent, SourceBody, SourceFormat};
 use stemma_extract::{EncodedSource, ExtractJob, Extractor, Task};
-use stemma_llm::request::TokenUsage;
 use stemma_pipeline::sources::file_path;
 use stemma_pipeline::stages::split_extracted;
 use stemma_pipeline::{
@@ -120,15 +119,11 @@ impl IngestEstimate {
         let prompt = EstimateRange::around(model_use.prompt_tokens);
         let output = EstimateRange::around(model_use.output_tokens);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
-        let dollars = (
-            highest_cost(prices, names, prompt.low, output.low),
-            highest_cost(prices, names, prompt.about, output.about),
-            highest_cost(prices, names, prompt.high, output.high),
-        );
-        self.dollars = match dollars {
-            (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
-            _ => None,
-        };
+        let dollars = |prompt, output| highest_cost(prices, names, prompt, output);
+        self.dollars = dollars(prompt.low, output.low)
+            .zip(dollars(prompt.about, output.about))
+            .zip(dollars(prompt.high, output.high))
+            .map(|((low, about), high)| EstimateRange { low, about, high });
         self.calls = Some(EstimateRange::around(model_use.calls));
         (self.prompt_tokens, self.output_tokens) = (Some(prompt), Some(output));
     }
@@ -153,16 +148,16 @@ impl IngestEstimate {
     pub fn line(&self) -> String {
         let mut pages = format!(
             "estimate {} pages · {} tokens of text",
-            rounded(self.pages as f64),
-            rounded(self.text_tokens as f64)
+            thousands(self.pages),
+            thousands(self.text_tokens)
         );
         if self.recognized_pages > 0 {
-            let scans = rounded(self.recognized_pages as f64);
-            let minutes = rounded((self.recognition_seconds as f64 / 60.0).ceil());
+            let scans = thousands(self.recognized_pages);
+            let minutes = thousands(self.recognition_seconds.div_ceil(60));
             pages += &format!(" · text recognition of {scans} pages, ~{minutes} min");
         }
         if let Some(vision) = &self.vision {
-            let most = rounded(vision.pages as f64);
+            let most = thousands(vision.pages);
             let paid = vision.dollars.map_or("price unknown".into(), money);
             pages += &format!(" · {} sees up to {most} of them, ~{paid}", vision.model);
         }
@@ -174,18 +169,15 @@ impl IngestEstimate {
                 None => format!("{pages} · no model is used, so nothing is charged"),
             };
         };
-        let tokens = prompt.about + output.about;
+        let tokens = thousands((prompt.about + output.about).round() as u64);
+        let calls = thousands(calls.about.round() as u64);
         let paid = match self.dollars {
             Some(EstimateRange { low, about, high }) => {
                 format!("{} ({}–{})", money(about), money(low), money(high))
             }
             None => "price unknown: set model.prices".into(),
         };
-        format!(
-            "{pages} · ~{} calls · ~{} tokens · {paid}",
-            rounded(calls.about),
-            rounded(tokens)
-        )
+        format!("{pages} · ~{calls} calls · ~{tokens} tokens · {paid}")
     }
 }
 
@@ -199,26 +191,11 @@ fn recognition_seconds(pages: u64, settings: &OcrSettings, cores: usize) -> u64 
     pages.saturating_mul(per_page).div_ceil(1_000 * cores)
 }
 
-fn rounded(number: f64) -> String {
-    thousands(number.round() as u64)
-}
-
 // If two models are used, all tokens are charged at the higher price: an upper bound.
 fn highest_cost(prices: &PriceList, names: [&str; 2], prompt: f64, output: f64) -> Option<f64> {
     let mut highest = 0.0_f64;
     for name in names {
-        let million_in = TokenUsage {
-            prompt_tokens: 1_000_000,
-            cached_tokens: 0,
-            output_tokens: 0,
-        };
-        let million_out = TokenUsage {
-            prompt_tokens: 0,
-            cached_tokens: 0,
-            output_tokens: 1_000_000,
-        };
-        let input_price = prices.dollars(name, million_in)?;
-        let output_price = prices.dollars(name, million_out)?;
+        let (input_price, output_price) = prices.per_million(name)?;
         highest = highest.max((input_price * prompt + output_price * output) / 1e6);
     }
     Some(highest)
@@ -259,16 +236,15 @@ async fn measure(
         OcrMode::Always => 0,
     };
     let settings = settings.clone();
-    let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings, batch));
-    let measured: Option<DocumentEstimate> = measured.await.ok()?;
-    measured.map(|measured| DocumentEstimate {
-        recognized_pages,
-        ..measured
-    })
+    let measured = tokio::task::spawn_blocking(move || {
+        measure_source(packed, recognized_pages, &settings, batch)
+    });
+    measured.await.ok()?
 }
 
 fn measure_source(
     packed: EncodedSource,
+    recognized_pages: u64,
     settings: &RunSettings,
     batch: bool,
 ) -> Option<DocumentEstimate> {
@@ -287,7 +263,7 @@ fn measure_source(
     };
     Some(DocumentEstimate {
         pages,
-        recognized_pages: 0,
+        recognized_pages,
         text_tokens,
         model_use: estimate_model_use(&source, settings, batch).ok()?,
     })

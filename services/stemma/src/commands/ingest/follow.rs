@@ -69,11 +69,9 @@ pub async fn follow(
         match event {
             None => return Ok(IngestEnd::Finished),
             Some(CoordinatorEvent::JobEnded(report)) if report.job == *followed.job => {
-                let is_finished = report.close == JobEndReason::Finished;
-                return Ok(if is_finished {
-                    IngestEnd::Finished
-                } else {
-                    IngestEnd::Cancelled
+                return Ok(match report.close {
+                    JobEndReason::Finished => IngestEnd::Finished,
+                    _ => IngestEnd::Cancelled,
                 });
             }
             Some(CoordinatorEvent::EntryEnded {
@@ -83,9 +81,8 @@ pub async fn follow(
                     .record_end(blobs, &context.collection, &input, ending)
                     .await;
                 followed.created.send_replace(tally.created());
-                if followed
-                    .max_failed
-                    .is_some_and(|most| most.exceeded(tally.failed(), progress.total))
+                if let Some(most) = followed.max_failed
+                    && most.exceeded(tally.failed(), progress.total)
                 {
                     return Ok(IngestEnd::TooManyFailed);
                 }

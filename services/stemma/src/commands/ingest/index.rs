@@ -50,11 +50,8 @@ impl<'a> IngestIndex<'a> {
         let mut indexed = 0;
         loop {
             let enough = indexed + MIN_DOCUMENTS.max(indexed / GROWTH);
-            let Ok(count) = created
-                .wait_for(|created| *created >= enough)
-                .await
-                .map(|count| *count)
-            else {
+            let reached = created.wait_for(|created| *created >= enough).await;
+            let Ok(count) = reached.map(|count| *count) else {
                 return;
             };
             self.update(count).await;
@@ -66,13 +63,11 @@ impl<'a> IngestIndex<'a> {
     /// again.
     pub async fn update(&self, created: u64) {
         let synced = async {
-            let catalog = Catalog::load_from(
-                self.cache.catalog_folder(),
-                self.blobs.as_ref(),
-                &self.context.collection,
-                self.env.now_ms(),
-            )
-            .await?;
+            let folder = self.cache.catalog_folder();
+            let collection = &self.context.collection;
+            let now_ms = self.env.now_ms();
+            let catalog =
+                Catalog::load_from(folder, self.blobs.as_ref(), collection, now_ms).await?;
             let report = self
                 .cache
                 .index()
@@ -84,9 +79,8 @@ impl<'a> IngestIndex<'a> {
             Ok::<SyncReport, CommandError>(report)
         };
         if let Err(error) = synced.await {
-            self.context
-                .output
-                .note(&format!("could not update the index: {error}"));
+            let output = &self.context.output;
+            output.note(&format!("could not update the index: {error}"));
         }
     }
 }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use stemma_archive::Archive;
 use stemma_boot::shutdown;
 use stemma_document::FactDefinition;
 use stemma_engine::flow::JobOptions;
@@ -125,9 +124,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     preflight(&config, &settings, &env, &context.output).await?;
     let store = context.open_writable_store(&env, "ingest").await?;
     let blobs = store.ports.blobs.raw();
-    batch.find_duplicates_and_removed(
-        &Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?,
-    )?;
+    batch.find_duplicates_and_removed(&context.archive(blobs).await?)?;
     batch
         .store_labels(&store.ports.blobs, &context.collection, max_bytes)
         .await?;
@@ -159,13 +156,9 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         stemma_roles::coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let documents = manifest.entries + batch.unreadable.len() as u64;
     let bytes = batch.submissions.iter().map(|file| file.size_bytes).sum();
-    let progress = IngestProgress::new(
-        context,
-        documents,
-        bytes,
-        services.read_progress(),
-        services.models(),
-    );
+    let read = services.read_progress();
+    let models = services.models();
+    let progress = IngestProgress::new(context, documents, bytes, read, models);
     let keep_entries = args.show_trees || !context.output.is_text();
     let mut tally = IngestTally::new(&batch.unreadable, keep_entries);
     let (created, published) = watch::channel(0);
@@ -176,10 +169,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     };
     let index = IngestIndex::new(&env, blobs, context, progress.indexed())?;
     let reading = async {
-        let end = follow(
+        let followed = follow(
             events, &stop, &mut tally, &progress, &store, context, target,
-        )
-        .await;
+        );
+        let end = followed.await;
         match end {
             Ok(_) => services.stop().await,
             Err(_) => services.abort(), // they would wait for the store
@@ -199,14 +192,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     }
     progress.clear();
     tally.sort_failures();
-    let usage = job_usage(
-        blobs.as_ref(),
-        &context.collection,
-        &PriceList::from_config(&config),
-        &manifest.job,
-        manifest.submitted_ms,
-    )
-    .await?;
+    let prices = PriceList::from_config(&config);
+    let usage = job_usage(blobs.as_ref(), &context.collection, &prices, &manifest).await?;
     let summary = IngestSummary {
         job: manifest.job,
         batch: &batch,
@@ -248,12 +235,7 @@ async fn show(
         return Ok(());
     }
     if summary.tally.entries().next().is_some() {
-        let archive = Archive::open(
-            &Env::system(),
-            Arc::clone(blobs),
-            context.collection.clone(),
-        )
-        .await?;
+        let archive = context.archive(blobs).await?;
         // One document is shown in full, more of them as a summary.
         let depth = (summary.tally.created() > 1).then_some(1);
         for entry in summary.tally.entries() {
@@ -274,11 +256,9 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
         ("--show-trees", args.show_trees),
     ];
     if let Some((option, _)) = only_here.into_iter().find(|(_, is_set)| *is_set) {
-        return Err(CommandError::new(
-            "usage.cluster",
-            format!("{option} works only without a cluster"),
-        )
-        .with_next("remove the option, or unset broker.url"));
+        let message = format!("{option} works only without a cluster");
+        return Err(CommandError::new("usage.cluster", message)
+            .with_next("remove the option, or unset broker.url"));
     }
     let submit = SubmitArgs {
         interactive: !args.options.batch && matches!(args.paths.as_slice(), [one] if one.is_file()),
@@ -293,33 +273,23 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
 }
 
 fn dry_run(batch: &IngestBatch, estimate: &IngestEstimate, context: &Context) -> Exit {
-    let bytes: u64 = batch
-        .submissions
-        .iter()
-        .map(|submission| submission.size_bytes)
-        .sum();
-    if context.output.is_text() {
-        let files = batch.submissions.len();
-        context.output.line(&format!(
-            "{files} files, {:.1} MB would be ingested",
-            bytes as f64 / 1e6
+    let (paths, sizes): (Vec<&str>, Vec<u64>) = (batch.submissions.iter())
+        .map(|submission| (submission.path.as_str(), submission.size_bytes))
+        .unzip();
+    let bytes: u64 = sizes.iter().sum();
+    let view = serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes, "estimate": estimate });
+    let output = &context.output;
+    output.show(&view, || {
+        let files = paths.len();
+        let megabytes = bytes as f64 / 1e6;
+        output.line(&format!(
+            "{files} files, {megabytes:.1} MB would be ingested"
         ));
-        context.output.line(&estimate.line());
-        for submission in &batch.submissions {
-            context
-                .output
-                .line(&format!("  {}", clean(&submission.path)));
-        }
-        summary::list_skipped(batch, context);
-    } else {
-        let paths: Vec<&str> = batch
-            .submissions
+        output.line(&estimate.line());
+        paths
             .iter()
-            .map(|submission| submission.path.as_str())
-            .collect();
-        context
-            .output
-            .json(&serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes, "estimate": estimate }));
-    }
+            .for_each(|path| output.line(&format!("  {}", clean(path))));
+        summary::list_skipped(batch, output);
+    });
     Exit::Done
 }

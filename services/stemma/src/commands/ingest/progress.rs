@@ -11,6 +11,7 @@ use stemma_engine::heartbeat::ModelBatch;
 use stemma_pipeline::{ModelClient, ReadProgress};
 
 use super::summary::IngestTally;
+use crate::commands::format::counts;
 use crate::context::Context;
 
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
@@ -91,11 +92,13 @@ impl<'a> IngestProgress<'a> {
 
     // The share of the work that is done, the index included.
     fn share(&self, tally: &IngestTally) -> f64 {
-        let ended = tally.ended_bytes();
-        let unchanged = tally.unchanged_bytes();
+        let ended = tally.ended_bytes;
         let read = self.read.bytes.load(Ordering::Relaxed).max(ended);
         let share = |bytes: u64| {
-            let total = self.total_bytes.saturating_sub(unchanged).max(1);
+            let total = self
+                .total_bytes
+                .saturating_sub(tally.unchanged_bytes)
+                .max(1);
             (bytes as f64 / total as f64).min(1.0)
         };
         let indexed = self.indexed.load(Ordering::Relaxed) as f64 / tally.created().max(1) as f64;
@@ -104,7 +107,7 @@ impl<'a> IngestProgress<'a> {
 
     fn message(&self, tally: &IngestTally) -> String {
         let elapsed = self.began.elapsed();
-        let pages = self.read.pages.load(Ordering::Relaxed).max(tally.pages());
+        let pages = self.read.pages.load(Ordering::Relaxed).max(tally.pages);
         let rate = pages as f64 / elapsed.as_secs_f64().max(0.001);
         // First what must fit on a narrow terminal.
         let mut message = String::new();
@@ -120,21 +123,16 @@ impl<'a> IngestProgress<'a> {
         let models = self.models.iter().map(|model| model.heartbeat());
         let batches: Vec<ModelBatch> = models.flat_map(|model| model.batches).collect();
         if !batches.is_empty() {
-            let sum = |part: fn(&ModelBatch) -> u64| batches.iter().map(part).sum::<u64>();
-            let done = sum(|batch| batch.done);
-            let requests = sum(|batch| batch.requests);
-            message.push_str(&format!(
-                "  batches {} ({done}/{requests} answered)",
-                batches.len()
-            ));
+            let count = batches.len();
+            let done: u64 = batches.iter().map(|batch| batch.done).sum();
+            let requests: u64 = batches.iter().map(|batch| batch.requests).sum();
+            message += &format!("  batches {count} ({done}/{requests} answered)");
         }
-        for (count, what) in [
-            (tally.with_gaps(), "with warnings"),
+        for count in counts([
+            (tally.with_gaps, "with warnings"),
             (tally.failed(), "failed"),
-        ] {
-            if count > 0 {
-                message.push_str(&format!("  {count} {what}"));
-            }
+        ]) {
+            message += &format!("  {count}");
         }
         message
     }
@@ -167,9 +165,14 @@ mod tests {
 
     #[test]
     fn progress_counts_read_pages_and_the_index() {
-        let output = Output::new(OutputFormat::Text, Vec::new(), 1, true);
-        let store = "none".parse().unwrap();
-        let context = Context::new(store, Default::default(), None, output, false);
+        let context = Context {
+            store: "none".parse().unwrap(),
+            collection: Default::default(),
+            config_file: None,
+            output: Output::new(OutputFormat::Text, Vec::new(), 1, true),
+            yes: false,
+            loaded_config: Default::default(),
+        };
         let read = Arc::new(ReadProgress::default());
         let progress = IngestProgress::new(&context, 2, 1_000, Arc::clone(&read), Vec::new());
         let tally = IngestTally::default();

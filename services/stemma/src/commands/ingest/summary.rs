@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use stemma_catalog::property::quality_value;
 use stemma_document::{
-    CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
+    CatalogEntry, Collection, DocumentVersion, Extent, PublishedTree, TreeObject, blob_keys,
 };
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::RunOutcome;
@@ -12,10 +13,11 @@ use stemma_store::JobId;
 use stemma_store::blobs::Blobs;
 
 use super::collect::{FailedDocument, IngestBatch};
+use crate::commands::format::word;
 use crate::context::Context;
 use crate::cost::ModelUsage;
 use crate::error::Exit;
-use crate::failure_groups::{self, FailureGroup, FailureLine};
+use crate::failure_groups::{self, FailureGroup};
 use crate::output::{Output, clean};
 use crate::table::counted;
 
@@ -46,17 +48,20 @@ pub enum IngestEnd {
 #[derive(Default)]
 pub struct IngestTally {
     done: u64,
-    with_gaps: u64,
+    /// Documents whose trees have recorded gaps.
+    pub with_gaps: u64,
     unchanged: u64,
-    // Sizes of the files of all ended and of the unchanged documents.
-    ended_bytes: u64,
-    unchanged_bytes: u64,
+    /// Sizes of the files of changed documents that ended.
+    pub ended_bytes: u64,
+    /// Sizes of the files of unchanged documents, which cost no time.
+    pub unchanged_bytes: u64,
     failures: Vec<FailedDocument>,
-    pages: u64,
+    /// Pages of the new trees.
+    pub pages: u64,
     sections: u64,
     // Documents by quality of their tree.
     quality: BTreeMap<&'static str, u32>,
-    methods: BTreeMap<&'static str, u64>,
+    methods: BTreeMap<String, u64>,
     // Documents in which the model left something unanswered, by the code of the gap.
     unanswered: BTreeMap<String, u64>,
     // Sections with text and without a summary.
@@ -85,26 +90,6 @@ impl IngestTally {
         self.failures.len() as u64
     }
 
-    /// Documents whose trees have recorded gaps.
-    pub fn with_gaps(&self) -> u64 {
-        self.with_gaps
-    }
-
-    /// Pages of the new trees.
-    pub fn pages(&self) -> u64 {
-        self.pages
-    }
-
-    /// Sizes of the files of changed documents that ended.
-    pub fn ended_bytes(&self) -> u64 {
-        self.ended_bytes - self.unchanged_bytes
-    }
-
-    /// Sizes of the files of unchanged documents, which cost no time.
-    pub fn unchanged_bytes(&self) -> u64 {
-        self.unchanged_bytes
-    }
-
     /// Counts a finished document. `input` is its claimed version, or its submission if none was claimed.
     pub async fn record_end(
         &mut self,
@@ -113,41 +98,31 @@ impl IngestTally {
         input: &serde_json::Value,
         ending: RunOutcome,
     ) {
-        let size = input.get("size_bytes").and_then(|size| size.as_u64());
-        let size = size.unwrap_or_default();
-        self.ended_bytes += size;
+        let size = input["size_bytes"].as_u64().unwrap_or_default();
+        match &ending {
+            RunOutcome::Unchanged => self.unchanged_bytes += size,
+            _ => self.ended_bytes += size,
+        }
         match ending {
             RunOutcome::Done => self.done += 1,
             RunOutcome::DoneWithGaps(_) => self.with_gaps += 1,
-            RunOutcome::Unchanged => {
-                self.unchanged += 1;
-                self.unchanged_bytes += size;
-                return;
-            }
+            RunOutcome::Unchanged => return self.unchanged += 1,
             RunOutcome::Cancelled => return,
             RunOutcome::Failed(record) => {
-                let path = input
-                    .get("path")
-                    .and_then(|path| path.as_str())
-                    .unwrap_or("?");
-                self.failures
-                    .push(FailedDocument::from_record(path.into(), record));
-                return;
+                let path = input["path"].as_str().unwrap_or("?").to_owned();
+                return self
+                    .failures
+                    .push(FailedDocument::from_record(path, record));
             }
         }
         if let Some(published) = published(blobs, collection, input).await {
-            self.unsummarized += published
-                .tree
-                .walk()
-                .filter(|(_, section)| section.summary.is_none() && section.tokens > 0)
-                .count() as u64;
-            self.without_model += u64::from(
-                published
-                    .tree
-                    .gaps
-                    .iter()
-                    .any(|gap| gap.detail.contains(PROVIDER_UNREACHABLE)),
-            );
+            let tree = &published.tree;
+            let sections = tree.walk().map(|(_, section)| section);
+            let unsummarized =
+                sections.filter(|section| section.summary.is_none() && section.tokens > 0);
+            self.unsummarized += unsummarized.count() as u64;
+            self.without_model +=
+                u64::from((tree.gaps.iter()).any(|gap| gap.detail.contains(PROVIDER_UNREACHABLE)));
             self.add(&CatalogEntry::from_tree(&published));
         }
     }
@@ -160,17 +135,15 @@ impl IngestTally {
         if let Some(doubt) = entry.doubt {
             *self.quality.entry(quality_value(doubt)).or_default() += 1;
         }
-        *self.methods.entry(method_name(entry.method)).or_default() += 1;
-        for code in entry.gaps.iter().filter(|code| {
-            UNANSWERED
-                .iter()
-                .any(|(unanswered_code, _)| unanswered_code == *code)
-        }) {
-            *self.unanswered.entry(code.clone()).or_default() += 1;
+        *self.methods.entry(word(&entry.method)).or_default() += 1;
+        for code in &entry.gaps {
+            if UNANSWERED.iter().any(|(unanswered, _)| unanswered == code) {
+                *self.unanswered.entry(code.clone()).or_default() += 1;
+            }
         }
-        self.entries
-            .iter_mut()
-            .for_each(|entries| entries.push(entry.clone()));
+        if let Some(entries) = &mut self.entries {
+            entries.push(entry.clone());
+        }
     }
 
     // `  no answer from the model: summaries in 2 documents (14 sections have none), description in 1 document`.
@@ -178,17 +151,13 @@ impl IngestTally {
         let open_parts = UNANSWERED.iter().filter_map(|(code, what)| {
             let documents = counted(*self.unanswered.get(*code)?, "document");
             let none = match (*code, self.unsummarized) {
-                ("model.summary_failed", 1..) => {
-                    format!(" ({} sections have none)", self.unsummarized)
-                }
+                ("model.summary_failed", all @ 1..) => format!(" ({all} sections have none)"),
                 _ => String::new(),
             };
             Some(format!("{what} in {documents}{none}"))
         });
-        format!(
-            "  no answer from the model: {}",
-            open_parts.collect::<Vec<_>>().join(", ")
-        )
+        let open_parts = open_parts.collect::<Vec<_>>().join(", ");
+        format!("  no answer from the model: {open_parts}")
     }
 
     /// Sorts failures by path: they are recorded in the order in which documents end.
@@ -214,27 +183,10 @@ async fn published(
     input: &serde_json::Value,
 ) -> Option<Box<PublishedTree>> {
     let version: DocumentVersion = serde_json::from_value(input.clone()).ok()?;
-    let json = blobs
-        .get(&blob_keys::tree_key(collection, version.doc, version.seq))
-        .await
-        .ok()??;
-    match serde_json::from_slice(&json).ok()? {
+    let key = blob_keys::tree_key(collection, version.doc, version.seq);
+    match serde_json::from_slice(&blobs.get(&key).await.ok()??).ok()? {
         TreeObject::Published(published) => Some(published),
         TreeObject::Removed => None,
-    }
-}
-
-fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Outline => "outline",
-        Method::ContentsLinks => "contents links",
-        Method::PrintedContents => "printed contents",
-        Method::Layout => "layout",
-        Method::Markup => "markup",
-        Method::Model => "model",
-        Method::Person => "person",
-        Method::Windows => "windows",
-        Method::Imported => "imported",
     }
 }
 
@@ -264,17 +216,14 @@ impl IngestSummary<'_> {
 
     /// Prints counts and failures.
     pub fn show(&self, context: &Context) {
+        let output = &context.output;
         if self.tally.without_model > 0 {
-            context.output.note(&self.without_model());
+            output.note(&self.without_model());
         }
-        if context.output.is_text() {
-            self.lines(context)
-                .iter()
-                .for_each(|line| context.output.line(line));
-            list_skipped(self.batch, context);
-        } else {
-            context.output.json(&self.object(context));
-        }
+        output.show(&self.object(context), || {
+            self.lines(output).iter().for_each(|line| output.line(line));
+            list_skipped(self.batch, output);
+        });
     }
 
     fn without_model(&self) -> String {
@@ -285,74 +234,58 @@ impl IngestSummary<'_> {
         )
     }
 
-    fn lines(&self, context: &Context) -> Vec<String> {
-        let IngestTally {
-            done,
-            with_gaps,
-            unchanged,
-            pages,
-            sections,
-            ..
-        } = &self.tally;
-        let ended = self.tally.documents();
+    fn lines(&self, output: &Output) -> Vec<String> {
+        let tally = &self.tally;
+        let done = tally.done;
+        let with_gaps = tally.with_gaps;
+        let unchanged = tally.unchanged;
+        let ended = tally.documents();
+        let failed = tally.failed();
         let total = self.total();
-        let rate = *pages as f64 / self.seconds.max(0.001);
+        let took = duration(self.seconds);
         let word = match self.end {
             IngestEnd::Finished => "done",
             IngestEnd::Paused(PauseReason::Budget) => "paused: budget, at",
             _ => "stopped at",
         };
-        let failed = self.tally.failed();
         let mut lines = vec![
-            context.output.bold(&format!(
-                "{word} {ended}/{total} in {}",
-                duration(self.seconds)
-            )),
+            output.bold(&format!("{word} {ended}/{total} in {took}")),
             format!(
                 "  new or changed {done}, with warnings {with_gaps}, unchanged {unchanged}, failed {failed}"
             ),
         ];
-        if self.tally.created() > 0 {
-            let methods: Vec<String> = self
-                .tally
+        if tally.created() > 0 {
+            let methods = tally
                 .methods
                 .iter()
-                .map(|(name, count)| format!("{name} {count}"))
-                .collect();
+                .map(|(name, count)| format!("{name} {count}"));
+            let methods = methods.collect::<Vec<_>>().join(", ");
             // Texts have no pages.
-            let read = if *pages > 0 {
-                format!("{pages} pages ({rate:.0}/s), ")
-            } else {
-                String::new()
+            let read = match tally.pages {
+                0 => String::new(),
+                pages => {
+                    let rate = pages as f64 / self.seconds.max(0.001);
+                    format!("{pages} pages ({rate:.0}/s), ")
+                }
             };
-            lines.push(format!("  {read}{sections} sections, {}", self.cost_line()));
+            let sections = tally.sections;
+            let cost = self.cost_line();
+            lines.push(format!("  {read}{sections} sections, {cost}"));
             let quality = ["good", "uncertain", "doubtful"].map(|quality| {
-                let count = self.tally.quality.get(quality).copied().unwrap_or(0);
+                let count = tally.quality.get(quality).copied().unwrap_or(0);
                 format!("{quality} {count}")
             });
-            lines.push(format!(
-                "  trees: {} · found by: {}",
-                quality.join(", "),
-                methods.join(", ")
-            ));
+            let quality = quality.join(", ");
+            lines.push(format!("  trees: {quality} · found by: {methods}"));
         }
-        if !self.tally.unanswered.is_empty() {
-            lines.push(self.tally.without_answers());
+        if !tally.unanswered.is_empty() {
+            lines.push(tally.without_answers());
         }
-        let failures = self.tally.failures.iter().map(|failed| FailureLine {
-            name: &failed.path,
-            code: &failed.code,
-            message: &failed.message,
-            next: failed.next.as_deref(),
-        });
-        let groups = failure_groups::group(failures);
+        let groups = failure_groups::group(tally.failures.iter().map(FailedDocument::line));
         for group in groups.iter().take(MAX_FAILURES_SHOWN) {
             let words = ["failed"].into_iter().chain(std::iter::repeat("    "));
-            lines.extend(
-                words
-                    .zip(group.lines())
-                    .map(|(word, line)| format!("  {word}  {line}")),
-            );
+            let group = words.zip(group.lines());
+            lines.extend(group.map(|(word, line)| format!("  {word}  {line}")));
         }
         let unshown = groups.iter().skip(MAX_FAILURES_SHOWN);
         let more: usize = unshown.map(FailureGroup::documents).sum();
@@ -364,17 +297,11 @@ impl IngestSummary<'_> {
 
     // Model calls and their cost.
     fn cost_line(&self) -> String {
-        let ModelUsage {
-            calls,
-            prompt_tokens,
-            output_tokens,
-            ..
-        } = self.usage;
-        match calls {
+        let tokens = self.usage.prompt_tokens + self.usage.output_tokens;
+        match self.usage.calls {
             0 => "no model used, cost $0".into(),
             calls => format!(
-                "{calls} calls, {} tokens, {}",
-                prompt_tokens + output_tokens,
+                "{calls} calls, {tokens} tokens, {}",
                 self.usage.cost_label()
             ),
         }
@@ -382,32 +309,28 @@ impl IngestSummary<'_> {
 
     /// Prints how to go on.
     pub fn show_next_steps(&self, output: &Output) {
-        match self.end {
-            IngestEnd::Finished if self.tally.created() == 0 => {}
+        output.note(match self.end {
+            IngestEnd::Finished if self.tally.created() == 0 => return,
             IngestEnd::Finished => {
-                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\" · stemma serve (in a browser)");
+                "try: stemma ls · stemma tree NAME · stemma search \"…\" · stemma serve (in a browser)"
             }
             IngestEnd::Interrupted => {
-                output.note("finished documents are saved; run the same command to resume");
+                "finished documents are saved; run the same command to resume"
             }
             IngestEnd::Paused(PauseReason::Budget | PauseReason::Person) => {
-                output.note(
-                    "paused: the next call would exceed the budget; raise --budget and run the same command to resume",
-                );
+                "paused: the next call would exceed the budget; raise --budget and run the same command to resume"
             }
             IngestEnd::Paused(PauseReason::Credentials) => {
                 output.error("error: the provider rejects the key, the model name or the address");
-                output.error("next:  run `stemma doctor` to find out which, then run the same command to resume");
+                return output.error("next:  run `stemma doctor` to find out which, then run the same command to resume");
             }
-            IngestEnd::Cancelled => output.note(
-                "the job was cancelled; finished documents are saved; run the same command to resume",
-            ),
+            IngestEnd::Cancelled => {
+                "the job was cancelled; finished documents are saved; run the same command to resume"
+            }
             IngestEnd::TooManyFailed => {
-                output.note(
-                    "stopped: too many documents failed; see `stemma failures`, then run the same command to resume",
-                );
+                "stopped: too many documents failed; see `stemma failures`, then run the same command to resume"
             }
-        }
+        });
     }
 
     fn total(&self) -> u64 {
@@ -415,63 +338,43 @@ impl IngestSummary<'_> {
     }
 
     fn object(&self, context: &Context) -> serde_json::Value {
-        let IngestTally {
-            done,
-            with_gaps,
-            unchanged,
-            failures,
-            entries,
-            ..
-        } = &self.tally;
-        let refused: Vec<_> = self
-            .batch
-            .discovery
-            .skipped
-            .iter()
-            .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
-            .collect();
-        let duplicates: Vec<_> = self
-            .batch
-            .duplicates
-            .iter()
-            .map(|(path, of)| serde_json::json!({ "path": path, "of": of }))
-            .collect();
-        let documents: Vec<_> = entries
-            .iter()
-            .flatten()
-            .map(|entry| serde_json::json!({ "doc_id": entry.version.doc, "path": entry.version.path, "sections": entry.sections, "gaps": entry.gaps }))
-            .collect();
-        serde_json::json!({
+        let tally = &self.tally;
+        let refused = self.batch.discovery.skipped.iter();
+        let refused = refused
+            .map(|(path, reason)| json!({ "path": path.to_string_lossy(), "reason": reason }));
+        let duplicates = self.batch.duplicates.iter();
+        let duplicates = duplicates.map(|(path, of)| json!({ "path": path, "of": of }));
+        let documents = tally.entries().map(|entry| json!({ "doc_id": entry.version.doc, "path": entry.version.path, "sections": entry.sections, "gaps": entry.gaps }));
+        json!({
             "job": self.job,
             "store": context.store.to_string(),
             "collection": context.collection,
             "finished": self.end == IngestEnd::Finished,
             "counts": {
                 "total": self.total(),
-                "done": done,
-                "done_with_gaps": with_gaps,
-                "unchanged": unchanged,
-                "failed": self.tally.failed(),
+                "done": tally.done,
+                "done_with_gaps": tally.with_gaps,
+                "unchanged": tally.unchanged,
+                "failed": tally.failed(),
             },
-            "documents": documents,
-            "unanswered": self.tally.unanswered,
-            "sections_without_summary": self.tally.unsummarized,
-            "pages": self.tally.pages(),
+            "documents": documents.collect::<Vec<_>>(),
+            "unanswered": tally.unanswered,
+            "sections_without_summary": tally.unsummarized,
+            "pages": tally.pages,
             "paused": if let IngestEnd::Paused(reason) = self.end { Some(reason) } else { None },
             "cost": self.usage,
             "seconds": (self.seconds * 1000.0).round() / 1000.0,
-            "failures": failures,
-            "duplicates": duplicates,
+            "failures": tally.failures,
+            "duplicates": duplicates.collect::<Vec<_>>(),
             "removed": self.batch.removed,
-            "refused": refused,
+            "refused": refused.collect::<Vec<_>>(),
             "edgar": self.batch.discovery.filings,
         })
     }
 }
 
 /// Lists duplicates, deleted files and skipped files, shortened for people; JSON has all of them.
-pub fn list_skipped(batch: &IngestBatch, context: &Context) {
-    let output = &context.output;
+pub fn list_skipped(batch: &IngestBatch, output: &Output) {
     for (path, of) in batch.duplicates.iter().take(MAX_FAILURES_SHOWN) {
         output.note(&format!("  duplicate  {} and {}", clean(path), clean(of)));
     }
@@ -482,25 +385,18 @@ pub fn list_skipped(batch: &IngestBatch, context: &Context) {
         ));
     }
     for (path, reason) in batch.discovery.skipped.iter().take(MAX_FAILURES_SHOWN) {
-        output.note(&format!(
-            "  skipped  {}: {reason}",
-            clean(&path.to_string_lossy())
-        ));
+        let path = clean(&path.to_string_lossy());
+        output.note(&format!("  skipped  {path}: {reason}"));
     }
     if let Some(line) = batch.discovery.filings.line() {
         output.note(&format!("  {line}"));
     }
-    let others: Vec<String> = batch
-        .discovery
-        .other
-        .iter()
+    let others: Vec<String> = (batch.discovery.other.iter())
         .map(|(ending, count)| format!("{count} .{}", clean(ending)))
         .collect();
     if !others.is_empty() {
-        output.note(&format!(
-            "  skipped {}: unsupported format",
-            others.join(", ")
-        ));
+        let others = others.join(", ");
+        output.note(&format!("  skipped {others}: unsupported format"));
     }
 }
 

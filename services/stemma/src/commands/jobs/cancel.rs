@@ -36,13 +36,9 @@ pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandErr
         (_, true) => "would be cancelled",
         _ => "is cancelled; running tasks finish and their results are kept",
     };
-    if context.output.is_text() {
-        context.output.line(&format!("{job} {state}"));
-    } else {
-        let cancelled = !ended && !args.dry_run;
-        context.output.json(
-            &serde_json::json!({ "job": job, "cancelled": cancelled, "ended_before": ended, "dry_run": args.dry_run }),
-        );
-    }
-    Ok(if ended { Exit::Nothing } else { Exit::Done })
+    let cancelled = !ended && !args.dry_run;
+    let view = serde_json::json!({ "job": job, "cancelled": cancelled, "ended_before": ended, "dry_run": args.dry_run });
+    let output = &context.output;
+    output.show(&view, || output.line(&format!("{job} {state}")));
+    Ok(Exit::nothing_if(ended))
 }

@@ -9,7 +9,7 @@ use stemma_operations::text::ago;
 use super::{observe_operations, open_operations};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::clean;
+use crate::output::{Output, clean};
 use crate::table::{Column, Table};
 
 const MAX_LETTERS: usize = 10_000;
@@ -55,11 +55,16 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
         DeadLettersCommand::Replay { .. } => open_operations(context, "dead-letters").await?,
         _ => observe_operations(context, "dead-letters").await?,
     };
+    let output = &context.output;
     let letters = dead_letter::list(operations.blobs(), MAX_LETTERS).await?;
     match args.what {
-        DeadLettersCommand::List => Ok(list(&letters, context)),
+        DeadLettersCommand::List => {
+            output.show(&letters, || list(&letters, output));
+            Ok(Exit::nothing_if(letters.is_empty()))
+        }
         DeadLettersCommand::Show { id } => {
-            show(find(&letters, &id)?, context);
+            let letter = find(&letters, &id)?;
+            output.show(letter, || show(letter, output));
             Ok(Exit::Done)
         }
         DeadLettersCommand::Replay { id: Some(id), .. } => {
@@ -84,65 +89,51 @@ fn find<'a>(letters: &'a [DeadLetter], id: &str) -> Result<&'a DeadLetter, Comma
         })
 }
 
-fn list(letters: &[DeadLetter], context: &Context) -> Exit {
-    let output = &context.output;
-    let now = Env::system().now_ms();
-    if !output.is_text() {
-        output.json(&letters);
-    } else if letters.is_empty() {
-        output.note("no dead letters");
-    } else {
-        use Column::{Left, Right, Text};
-        let mut table = Table::new([Left, Left, Left, Right, Left, Left, Text]);
-        table.row(["id", "age", "queue", "deliveries", "stage", "run", "reason"]);
-        for letter in letters {
-            let run = letter
-                .run
-                .as_ref()
-                .map(|at| at.run.to_string())
-                .unwrap_or_default();
-            table.row([
-                letter.id.clone(),
-                ago(now.saturating_sub(letter.at_ms)),
-                letter.queue.clone().unwrap_or_default(),
-                letter.deliveries.to_string(),
-                letter.stage.clone().unwrap_or_default(),
-                run,
-                letter.reason.clone(),
-            ]);
-        }
-        table.print(output);
-    }
-    Exit::nothing_if(letters.is_empty())
+fn age(letter: &DeadLetter) -> String {
+    ago(Env::system().now_ms().saturating_sub(letter.at_ms))
 }
 
-fn show(letter: &DeadLetter, context: &Context) {
-    let output = &context.output;
-    if !output.is_text() {
-        output.json(letter);
-        return;
+fn list(letters: &[DeadLetter], output: &Output) {
+    if letters.is_empty() {
+        return output.note("no dead letters");
     }
-    output.line(&format!(
-        "{}  {}",
-        output.bold(&letter.id),
-        clean(&letter.reason)
-    ));
+    use Column::{Left, Right, Text};
+    let mut table = Table::new([Left, Left, Left, Right, Left, Left, Text]);
+    table.row(["id", "age", "queue", "deliveries", "stage", "run", "reason"]);
+    for letter in letters {
+        let run = letter.run.as_ref();
+        table.row([
+            letter.id.clone(),
+            age(letter),
+            letter.queue.clone().unwrap_or_default(),
+            letter.deliveries.to_string(),
+            letter.stage.clone().unwrap_or_default(),
+            run.map_or_else(String::new, |at| at.run.to_string()),
+            letter.reason.clone(),
+        ]);
+    }
+    table.print(output);
+}
+
+fn show(letter: &DeadLetter, output: &Output) {
+    let id = output.bold(&letter.id);
+    output.line(&format!("{id}  {}", clean(&letter.reason)));
     if let Some(queue) = &letter.queue {
-        let age = ago(Env::system().now_ms().saturating_sub(letter.at_ms));
+        let queue = clean(queue);
         let deliveries = letter.deliveries;
+        let age = age(letter);
         output.line(&format!(
-            "queue     {}, delivered {deliveries} times, {age}",
-            clean(queue)
+            "queue     {queue}, delivered {deliveries} times, {age}"
         ));
     }
     if let Some(at) = &letter.run {
         output.line(&format!("run       {}", at.run));
     }
     if let (Some(stage), Some(key)) = (&letter.stage, &letter.key) {
+        let stage = clean(stage);
+        let attempts = letter.attempts;
         output.line(&format!(
-            "task      {} {key}, {} failed attempts",
-            clean(stage),
-            letter.attempts
+            "task      {stage} {key}, {attempts} failed attempts"
         ));
     }
     output.line(&format!("begins    {}", clean(&letter.begins)));
@@ -158,10 +149,10 @@ async fn replay(
     for letter in letters {
         let (result, says) = match dead_letter::replay(&operations.ports, &letter).await? {
             ReplayOutcome::Requested(at) => ("again", format!("queued again in run {}", at.run)),
-            ReplayOutcome::RunEnded(at) => (
-                "run_over",
-                format!("run {} has ended: use `stemma retry`", at.run),
-            ),
+            ReplayOutcome::RunEnded(at) => {
+                let says = format!("run {} has ended: use `stemma retry`", at.run);
+                ("run_over", says)
+            }
             ReplayOutcome::Removed => ("removed", "removed: it was not a task".into()),
         };
         if output.is_text() {

@@ -11,6 +11,7 @@ use stemma_operations::{JobStatus, Operations};
 use tokio_util::sync::CancellationToken;
 
 use super::eta::Eta;
+use crate::commands::format;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::OutputFormat;
@@ -52,20 +53,15 @@ impl<'a> FollowDisplay<'a> {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let events = events && context.output.format == OutputFormat::JsonLines;
-        let eta = Eta::default();
-        let max_done = 0.0;
-        let total_grew = false;
-        let began = std::time::Instant::now();
         Self {
             context,
             bar,
-            eta,
-            max_done,
-            total_grew,
-            began,
+            eta: Eta::default(),
+            max_done: 0.0,
+            total_grew: false,
+            began: std::time::Instant::now(),
             last_line: None,
-            events,
+            events: events && context.output.format == OutputFormat::JsonLines,
         }
     }
 
@@ -75,24 +71,21 @@ impl<'a> FollowDisplay<'a> {
         self.max_done = self.max_done.max(view.done());
         self.eta.record(seconds, self.max_done);
         let line = self.line(view);
-        if self.events {
-            if self
-                .last_line
-                .as_ref()
-                .is_none_or(|(_, last)| *last != line)
-            {
-                self.context.output.json(view);
-                self.last_line = Some((seconds, line));
-            }
-        } else if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.bar {
             bar.set_position(self.max_done as u64);
-            bar.set_message(line);
-        } else if self
-            .last_line
-            .as_ref()
-            .is_none_or(|(at, last)| seconds - at >= LINE_INTERVAL_SECONDS && *last != line)
-        {
-            self.context.output.note(&format!("documents {line}"));
+            return bar.set_message(line);
+        }
+        let interval = if self.events {
+            0.0
+        } else {
+            LINE_INTERVAL_SECONDS
+        };
+        let last = self.last_line.as_ref();
+        if last.is_none_or(|(at, last)| seconds - at >= interval && *last != line) {
+            match self.events {
+                true => self.context.output.json(view),
+                false => self.context.output.note(&format!("documents {line}")),
+            }
             self.last_line = Some((seconds, line));
         }
     }
@@ -100,33 +93,25 @@ impl<'a> FollowDisplay<'a> {
     fn line(&self, view: &JobStatus) -> String {
         let counts = &view.counts;
         let about = if self.total_grew { "~" } else { "" };
-        let eta = self
-            .eta
-            .seconds(view.total as f64)
-            .or(view.eta_seconds)
-            .map(duration);
-        let eta = eta
-            .map(|eta| format!("   eta {about}{eta}"))
-            .unwrap_or_default();
-        let state = if view.state == "running" {
-            String::new()
-        } else {
-            format!("   {}", view.state)
-        };
-        let tasks = view.tasks_present + view.tasks_missing;
-        let tasks = if tasks == 0 {
-            String::new()
-        } else {
-            format!("   tasks {}/{about}{tasks}", view.tasks_present)
-        };
-        format!(
-            "{}/{}   {} with warnings, {} failed   {} open{tasks}{eta}{state}",
+        let mut line = format!(
+            "{}/{}   {} with warnings, {} failed   {} open",
             counts.ended(),
             view.total,
             counts.done_with_gaps,
             counts.failed,
             view.open
-        )
+        );
+        let tasks = view.tasks_present + view.tasks_missing;
+        if tasks > 0 {
+            line += &format!("   tasks {}/{about}{tasks}", view.tasks_present);
+        }
+        if let Some(eta) = self.eta.seconds(view.total as f64).or(view.eta_seconds) {
+            line += &format!("   eta {about}{}", duration(eta));
+        }
+        if view.state != "running" {
+            line += &format!("   {}", view.state);
+        }
+        line
     }
 
     fn clear(&self) {
@@ -193,36 +178,25 @@ pub fn print_end(context: &Context, view: &JobStatus, goes_on: bool) {
         return;
     }
     let counts = &view.counts;
-    let seconds = view
-        .ended_ms
-        .map(|ended| duration(ended.saturating_sub(view.submitted_ms) as f64 / 1e3));
-    let took = seconds
-        .map(|took| format!(" in {took}"))
-        .unwrap_or_default();
+    let JobStatus {
+        job, state, total, ..
+    } = view;
+    let took = view.ended_ms.map_or_else(String::new, |ended| {
+        let seconds = ended.saturating_sub(view.submitted_ms) as f64 / 1e3;
+        format!(" in {}", duration(seconds))
+    });
     let mut parts = vec![format!("{} done", counts.done)];
-    for (number, what) in [
+    parts.extend(format::counts([
         (counts.done_with_gaps, "with warnings"),
         (counts.unchanged, "unchanged"),
         (counts.failed, "failed"),
         (counts.cancelled, "cancelled"),
-    ] {
-        if number > 0 {
-            parts.push(format!("{number} {what}"));
-        }
-    }
-    output.line(&format!(
-        "{} {} {}/{}{took}: {}",
-        view.job,
-        view.state,
-        counts.ended(),
-        view.total,
-        parts.join(", ")
-    ));
+    ]));
+    let ended = counts.ended();
+    let parts = parts.join(", ");
+    output.line(&format!("{job} {state} {ended}/{total}{took}: {parts}"));
     if counts.failed > 0 {
-        output.note(&format!(
-            "reasons: stemma failures {} --by reason",
-            view.job
-        ));
+        output.note(&format!("reasons: stemma failures {job} --by reason"));
     }
     if view.needs_attention() {
         let why = match view.paused.map(|paused| paused.reason) {
@@ -231,13 +205,12 @@ pub fn print_end(context: &Context, view: &JobStatus, goes_on: bool) {
                 "paused: the provider rejects the key, the model name or the address; correct it, then resume with"
             }
         };
-        output.note(&format!("{why}: stemma job resume {}", view.job));
+        output.note(&format!("{why}: stemma job resume {job}"));
     } else if !view.has_ended() && !goes_on {
         output.note("finished documents are saved; run the same command to resume");
     } else if !view.has_ended() {
         output.note(&format!(
-            "the job continues; follow it with: stemma watch {0}; cancel it with: stemma cancel {0}",
-            view.job
+            "the job continues; follow it with: stemma watch {job}; cancel it with: stemma cancel {job}"
         ));
     }
 }

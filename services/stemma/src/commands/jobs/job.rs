@@ -69,30 +69,23 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
                 format!("is paused; {tasks} that are queued or running finish"),
             )
         }
-        JobAction::Resume { budget, .. } => (
-            ControlRequest::Resume {
-                budget: budget.budget(),
-            },
-            "is resumed".into(),
-        ),
-        JobAction::Priority { priority, .. } => (
-            ControlRequest::Priority {
-                priority: match priority {
-                    JobPriority::Interactive => Priority::Interactive,
-                    JobPriority::Bulk => Priority::Bulk,
-                },
-            },
-            "has a new priority, for documents that are not opened yet".into(),
-        ),
+        JobAction::Resume { budget, .. } => {
+            let budget = budget.budget();
+            (ControlRequest::Resume { budget }, "is resumed".into())
+        }
+        JobAction::Priority { priority, .. } => {
+            let priority = match priority {
+                JobPriority::Interactive => Priority::Interactive,
+                JobPriority::Bulk => Priority::Bulk,
+            };
+            let state = "has a new priority, for documents that are not opened yet";
+            (ControlRequest::Priority { priority }, state.into())
+        }
     };
     let control = operations.control_job(job, request).await?;
-    if context.output.is_text() {
-        context.output.line(&format!("{job} {state}"));
-    } else {
-        context
-            .output
-            .json(&serde_json::json!({ "job": job, "standing": control }));
-    }
+    let view = serde_json::json!({ "job": job, "standing": control });
+    let output = &context.output;
+    output.show(&view, || output.line(&format!("{job} {state}")));
     Ok(Exit::Done)
 }
 

@@ -1,6 +1,5 @@
 //! `stemma retry`: submits failed or cancelled documents again.
 
-use serde::Serialize;
 use stemma_operations::FailureFilter;
 use stemma_pipeline::Submission;
 use stemma_roles::coordinator::SubmitRequest;
@@ -40,13 +39,6 @@ pub struct RetryArgs {
     pub options: SubmitOptions,
 }
 
-#[derive(Debug, Serialize)]
-struct RetryView<'a> {
-    dry_run: bool,
-    documents: usize,
-    retried: Vec<&'a str>,
-}
-
 pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
     let chosen = {
         let operations = open_operations(context, "retry").await?;
@@ -65,19 +57,15 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     }
     if args.dry_run {
         let retried: Vec<&str> = chosen.iter().map(|row| row.locator.as_str()).collect();
-        if output.is_text() {
-            output.line(&format!("{} documents would be retried", chosen.len()));
-            retried
-                .iter()
-                .take(MAX_LISTED)
-                .for_each(|label| output.line(&format!("  {}", clean(label))));
-        } else {
-            output.json(&RetryView {
-                dry_run: true,
-                documents: chosen.len(),
-                retried,
-            });
-        }
+        let documents = retried.len();
+        let view =
+            serde_json::json!({ "dry_run": true, "documents": documents, "retried": retried });
+        output.show(&view, || {
+            output.line(&format!("{documents} documents would be retried"));
+            for label in retried.iter().take(MAX_LISTED) {
+                output.line(&format!("  {}", clean(label)));
+            }
+        });
         return Ok(Exit::Done);
     }
     let action = format!("retry {} documents", chosen.len());
@@ -91,22 +79,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
         collection: &context.collection,
         settings: &settings,
         priority: Priority::Bulk,
-        options: args
-            .options
-            .job_options(format!("retry of {} documents", documents.len())),
+        options: (args.options).job_options(format!("retry of {} documents", documents.len())),
     };
-    match stemma_roles::coordinator::submit(
-        &runner.operations.env,
-        &runner.operations.ports,
-        order,
-        &documents,
-    )
-    .await
-    {
-        Ok(manifest) => runner.follow_or_detach(context, &manifest, args.wait).await,
-        Err(error) => {
-            runner.close().await;
-            Err(error.into())
-        }
-    }
+    let (runner, manifest) = runner.submit(order, &documents).await?;
+    runner.follow_or_detach(context, &manifest, args.wait).await
 }

@@ -7,6 +7,8 @@ use stemma_boot::store::WritableStore;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobManifest;
 use stemma_operations::{JobStatus, Operations};
+use stemma_pipeline::Submission;
+use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::Env;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +25,8 @@ pub struct JobRunner {
     pub operations: Operations,
     // Without a cluster: the services in this process, and the lock of the store.
     local: Option<(EmbeddedServices, WritableStore)>,
-    stop: CancellationToken,
+    /// Cancelled by an interrupt.
+    pub stop: CancellationToken,
 }
 
 impl JobRunner {
@@ -59,14 +62,20 @@ impl JobRunner {
         self.local.is_none()
     }
 
-    /// Cancelled by an interrupt.
-    pub fn stop(&self) -> CancellationToken {
-        self.stop.clone()
-    }
-
-    /// Whether the process was interrupted.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.is_cancelled()
+    /// Submits documents as a job. Where that fails, the services are stopped.
+    pub async fn submit(
+        self,
+        order: SubmitRequest<'_>,
+        documents: &[Submission],
+    ) -> Result<(Self, JobManifest), CommandError> {
+        let Operations { env, ports, .. } = &self.operations;
+        match stemma_roles::coordinator::submit(env, ports, order, documents).await {
+            Ok(manifest) => Ok((self, manifest)),
+            Err(error) => {
+                self.close().await;
+                Err(error.into())
+            }
+        }
     }
 
     /// Follows a job until it ends, if `wait` is set or this process does the work, and prints the result.
@@ -76,26 +85,23 @@ impl JobRunner {
         manifest: &JobManifest,
         wait: bool,
     ) -> Result<Exit, CommandError> {
-        let wait = wait || self.local.is_some();
-        if wait {
-            let elsewhere = self.local.is_none();
+        let is_cluster = self.is_cluster();
+        if wait || !is_cluster {
             let view = self.wait(context, manifest).await?;
-            print_end(context, &view, elsewhere);
+            print_end(context, &view, is_cluster);
             return Ok(exit(&view));
         }
         let output = &context.output;
-        if output.is_text() {
-            output.line(&manifest.job.to_string());
+        let JobManifest { job, entries, .. } = manifest;
+        let name = &manifest.options.name;
+        let view =
+            serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": entries });
+        output.show(&view, || {
+            output.line(&job.to_string());
             output.note(&format!(
-                "{} documents submitted; follow with: stemma watch {}",
-                manifest.entries, manifest.job
+                "{entries} documents submitted; follow with: stemma watch {job}"
             ));
-        } else {
-            let job = &manifest.job;
-            let name = &manifest.options.name;
-            let total = manifest.entries;
-            output.json(&serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": total }));
-        }
+        });
         self.close().await;
         Ok(Exit::Done)
     }

@@ -1,19 +1,15 @@
 //! `stemma status`: the current state of jobs, lanes, workers and limits.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
 use serde::Serialize;
 use stemma_engine::dead_letter;
 use stemma_engine::diagnosis::{DiagnosisContext, Server, ServerTrouble};
-use stemma_engine::heartbeat::{Heartbeat, ModelBatch};
+use stemma_engine::heartbeat::Heartbeat;
 use stemma_engine::jobs::{EntryCounts, NewestJobs};
 use stemma_operations::text::{ago, duration, rate};
-use stemma_operations::{
-    ClusterStatus, JobStatus, LaneSummary, ModelSummary, Operations, ProcessStatus, StageWork,
-    StoreWriter,
-};
+use stemma_operations::{ClusterStatus, JobStatus, Operations, StoreWriter};
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
 use stemma_store::port_monitor::TroubleKind;
@@ -48,17 +44,11 @@ pub struct StatusArgs {
 struct StatusView {
     // Whether a cluster is configured; otherwise all data is from the store.
     live: bool,
-    // Servers that do not answer; what only they know is missing.
-    troubles: Vec<ServerTrouble>,
     // The process that holds the lock of a folder store.
     writer: Option<StoreWriter>,
     jobs: Vec<JobStatus>,
-    processes: Vec<ProcessStatus>,
-    // Lanes with workers or messages.
-    lanes: Vec<LaneSummary>,
-    // Work of the running processes, by stage.
-    stages: BTreeMap<String, StageWork>,
-    models: BTreeMap<String, ModelSummary>,
+    #[serde(flatten)]
+    cluster: ClusterStatus,
     // Messages that could not be processed, counted up to a thousand; `null` when the store does not answer.
     dead_letters: Option<u64>,
 }
@@ -73,18 +63,18 @@ const PROGRESS_POSTED: Duration = Duration::from_millis(2_500);
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
     let operations = observe_operations(context, "status").await?;
     let (mut facts, stored) = join(operations.observe(), stored_state(&operations, &args)).await;
+    let stored = match stored {
+        Ok((ids, dead_letters)) => views(&operations, &args, &ids, &mut facts)
+            .await
+            .map(|jobs| (jobs, Some(dead_letters))),
+        Err(error) => Err(error),
+    };
     let (jobs, dead_letters) = match stored {
-        Ok((ids, dead_letters)) => match views(&operations, &args, &ids, &mut facts).await {
-            Ok(jobs) => (jobs, Some(dead_letters)),
-            Err(error) => (
-                jobs_without_store(&operations, &args, &mut facts, error)?,
-                None,
-            ),
-        },
-        Err(error) => (
-            jobs_without_store(&operations, &args, &mut facts, error)?,
-            None,
-        ),
+        Ok(stored) => stored,
+        Err(error) => {
+            let jobs = jobs_without_store(&operations, &args, &mut facts, error)?;
+            (jobs, None)
+        }
     };
     if let (Some(job), true, true) = (&args.job, jobs.is_empty(), dead_letters.is_some()) {
         let unknown = format!("unknown job `{job}` in this collection");
@@ -93,23 +83,15 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
         );
     }
     let now = operations.env.now_ms();
-    let cluster = ClusterStatus::new(facts, now);
     let view = StatusView {
         live: operations.is_live,
-        troubles: cluster.troubles,
         writer: operations.writer(),
         jobs,
-        lanes: cluster.lanes,
-        stages: cluster.stages,
-        models: cluster.models,
-        processes: cluster.processes,
+        cluster: ClusterStatus::new(facts, now),
         dead_letters,
     };
-    if context.output.is_text() {
-        show(&view, &context.output, now);
-    } else {
-        context.output.json(&view);
-    }
+    let output = &context.output;
+    output.show(&view, || show(&view, output, now));
     Ok(Exit::nothing_if(view.jobs.is_empty()))
 }
 
@@ -122,10 +104,8 @@ async fn stored_state(operations: &Operations, args: &StatusArgs) -> PortResult<
         }
         None => newest_first(operations.blobs(), operations.env.now_ms()).await?,
     };
-    Ok((
-        ids,
-        dead_letter::count(operations.blobs(), MAX_DEAD_LETTERS).await?,
-    ))
+    let dead_letters = dead_letter::count(operations.blobs(), MAX_DEAD_LETTERS).await?;
+    Ok((ids, dead_letters))
 }
 
 // The first of these jobs that belong to the collection. A job that no coordinator reports although one must have taken it
@@ -188,31 +168,25 @@ async fn newest_first(blobs: &dyn Blobs, now_ms: Millis) -> PortResult<Vec<JobId
 }
 
 fn show(view: &StatusView, output: &Output, now: u64) {
-    if let Some(writer) = &view.writer {
-        output.line(&format!(
-            "writer     process {} (stemma {})",
-            writer.pid,
-            clean(&writer.command)
-        ));
+    if let Some(StoreWriter { pid, command, .. }) = &view.writer {
+        let command = clean(command);
+        output.line(&format!("writer     process {pid} (stemma {command})"));
     }
-    show_troubles(&view.troubles, now, output);
+    show_troubles(&view.cluster.troubles, now, output);
     if view.jobs.is_empty() && view.dead_letters.is_some() {
         output.note("no jobs; start one with: stemma ingest FOLDER");
     } else if !view.jobs.is_empty() {
         show_jobs(view, output, now);
     }
     if view.live {
-        show_lanes(view, output);
-        show_rates(view, output, now);
+        show_lanes(&view.cluster, output);
+        show_rates(&view.cluster, output, now);
     } else {
         output.note("no cluster is configured; status is from the store");
     }
     if let Some(count) = view.dead_letters.filter(|count| *count > 0) {
-        let or_more = if count < MAX_DEAD_LETTERS as u64 {
-            ""
-        } else {
-            " or more"
-        };
+        let is_counted = count < MAX_DEAD_LETTERS as u64;
+        let or_more = if is_counted { "" } else { " or more" };
         output.note(&format!(
             "{count}{or_more} dead letters: stemma dead-letters list"
         ));
@@ -220,24 +194,23 @@ fn show(view: &StatusView, output: &Output, now: u64) {
     if view.jobs.iter().any(|job| job.state == "interrupted") {
         output.note("run the same ingest again to resume an interrupted job");
     }
-    let is_redis_away = view
-        .troubles
+    let ClusterStatus {
+        troubles,
+        processes,
+        ..
+    } = &view.cluster;
+    let is_redis_away = troubles
         .iter()
         .any(|trouble| trouble.server == Server::Redis);
-    if view.live
-        && !is_redis_away
-        && !view
-            .processes
-            .iter()
-            .any(|process| process.service == "coordinator")
-    {
+    let has_coordinator = processes
+        .iter()
+        .any(|process| process.service == "coordinator");
+    if view.live && !is_redis_away && !has_coordinator {
         output.note("no coordinator is running: jobs make no progress until one starts");
     }
     if let Some(failed) = view.jobs.iter().find(|job| job.counts.failed > 0) {
-        output.note(&format!(
-            "reasons: stemma failures {} --by reason",
-            failed.job
-        ));
+        let job = &failed.job;
+        output.note(&format!("reasons: stemma failures {job} --by reason"));
     }
 }
 
@@ -245,10 +218,10 @@ fn show(view: &StatusView, output: &Output, now: u64) {
 fn show_troubles(troubles: &[ServerTrouble], now: u64, output: &Output) {
     for trouble in troubles {
         let server = trouble.server;
-        let since = trouble
-            .since_ms
-            .map(|at| format!(", for {}", duration(now.saturating_sub(at) as f64 / 1e3)));
-        let says = format!("{}{}", trouble.says(), since.unwrap_or_default());
+        let mut says = trouble.says().to_string();
+        if let Some(at) = trouble.since_ms {
+            says += &format!(", for {}", elapsed(at, now));
+        }
         output.line(&output.bold(&clean(&says)));
         let missing = match (trouble.kind, server) {
             (TroubleKind::Away, Server::Broker) => "lengths of lanes are unknown; ",
@@ -260,6 +233,10 @@ fn show_troubles(troubles: &[ServerTrouble], now: u64, output: &Output) {
         };
         output.line(&format!("  {missing}{}", server.remedy(trouble.kind)));
     }
+}
+
+fn elapsed(since_ms: u64, now_ms: u64) -> String {
+    duration(now_ms.saturating_sub(since_ms) as f64 / 1e3)
 }
 
 fn show_jobs(view: &StatusView, output: &Output, now: u64) {
@@ -283,16 +260,13 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
             failed,
             ..
         } = job.counts;
-        let per_second = job
-            .documents_per_second
-            .filter(|_| !job.has_ended())
-            .map(rate);
+        let per_second = job.documents_per_second.filter(|_| !job.has_ended());
         table.row([
             job.name.clone().unwrap_or_else(|| job.job.to_string()),
             job.state.into(),
             format!("{}/{}", job.counts.ended(), job.total),
             format!("{done}/{done_with_gaps}/{unchanged}/{failed}"),
-            per_second.unwrap_or_default(),
+            per_second.map(rate).unwrap_or_default(),
             job.eta_seconds.map(duration).unwrap_or_default(),
             ago(now.saturating_sub(job.submitted_ms)),
             job.label.clone(),
@@ -301,7 +275,7 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
     table.print(output);
     for job in &view.jobs {
         if let Some(wait) = &job.waiting {
-            let since = duration(now.saturating_sub(wait.since_ms) as f64 / 1e3);
+            let since = elapsed(wait.since_ms, now);
             let reason = clean(&wait.reason);
             output.line(&format!("{} waits for {since}: {reason}", job.job));
         }
@@ -312,37 +286,34 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
     }
 }
 
-fn show_lanes(view: &StatusView, output: &Output) {
+fn show_lanes(view: &ClusterStatus, output: &Output) {
     use Column::{Left, Right};
     let mut table = Table::new([Left, Right, Right, Right, Right, Right]);
     table.row(["lane", "waiting", "delayed", "workers", "busy", "oldest"]);
     for lane in &view.lanes {
-        let priority = if lane.priority == Priority::Interactive {
-            " (interactive)"
-        } else {
-            ""
+        let priority = match lane.priority {
+            Priority::Interactive => " (interactive)",
+            Priority::Bulk => "",
         };
+        let oldest = lane.oldest_ms.map(|millis| duration(millis as f64 / 1e3));
         table.row([
             format!("{}{priority}", lane.lane),
             lane.ready.to_string(),
             lane.delayed.to_string(),
             lane.workers.to_string(),
             format!("{}/{}", lane.busy, lane.slots),
-            lane.oldest_ms
-                .map(|millis| duration(millis as f64 / 1e3))
-                .unwrap_or_default(),
+            oldest.unwrap_or_default(),
         ]);
     }
     output.line("");
     table.print(output);
 }
 
-fn show_rates(view: &StatusView, output: &Output, now: u64) {
-    for (name, stage) in view
-        .stages
-        .iter()
-        .filter(|(_, stage)| stage.done + stage.failed + stage.retried > 0)
-    {
+fn show_rates(view: &ClusterStatus, output: &Output, now: u64) {
+    for (name, stage) in &view.stages {
+        if stage.done + stage.failed + stage.retried == 0 {
+            continue;
+        }
         output.line(&format!(
             "stage {}  {:.1}/s   {} done, {} failed, {} retried   p50 {} ms, p95 {} ms",
             clean(name),
@@ -355,11 +326,8 @@ fn show_rates(view: &StatusView, output: &Output, now: u64) {
         ));
     }
     for (name, model) in &view.models {
-        let breaker = if model.breaker_open_until_ms.is_some() {
-            "open"
-        } else {
-            "closed"
-        };
+        let is_open = model.breaker_open_until_ms.is_some();
+        let breaker = if is_open { "open" } else { "closed" };
         output.line(&format!(
             "model {}  {} requests, {} tokens in the last minute   {} calls, {} waiting   breaker {breaker}",
             clean(name),
@@ -369,21 +337,16 @@ fn show_rates(view: &StatusView, output: &Output, now: u64) {
             model.waiting
         ));
         for batch in &model.batches {
-            let ModelBatch {
-                name,
-                collection,
-                requests,
-                done,
-                ..
-            } = batch;
+            let name = clean(&batch.name);
+            let collection = clean(&batch.collection);
+            let done = batch.done;
+            let requests = batch.requests;
             let at = match batch.submitted_ms {
                 Some(at_ms) => format!("submitted {}", ago(now.saturating_sub(at_ms))),
                 None => "not submitted yet".into(),
             };
             output.line(&format!(
-                "  batch {}  of {}   {done} of {requests} done   {at}",
-                clean(name),
-                clean(collection)
+                "  batch {name}  of {collection}   {done} of {requests} done   {at}"
             ));
         }
     }
@@ -391,9 +354,8 @@ fn show_rates(view: &StatusView, output: &Output, now: u64) {
 
 // A limit of 0 is unknown.
 fn used_of_limit(used: u64, limit: u32) -> String {
-    if limit == 0 {
-        used.to_string()
-    } else {
-        format!("{used}/{limit}")
+    match limit {
+        0 => used.to_string(),
+        limit => format!("{used}/{limit}"),
     }
 }

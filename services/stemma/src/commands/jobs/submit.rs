@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use stemma_adapters::s3::{BucketReader, S3};
 use stemma_document::{Collection, Digest};
@@ -12,18 +11,19 @@ use stemma_engine::Ports;
 use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
 use stemma_engine::objects::{ObjectLookup, ObjectMeta, RetryingLookup};
+use stemma_operations::Operations;
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::{SourceWriter, file_uri};
-use stemma_roles::coordinator::{SubmitRequest, job_entry};
+use stemma_roles::coordinator::{SubmitRequest, job_entry, start_job};
 use stemma_store::{Env, PortResult, Priority};
 
 use super::runner::JobRunner;
 use crate::config::Config;
 use crate::context::Context;
-use crate::discover::{DiscoveredFile, read};
+use crate::discover::DiscoveredFile;
 use crate::error::{CommandError, Exit};
-use crate::filings::{FilingCounts, SelectArgs, store_labels};
+use crate::filings::{FilingCounts, SelectArgs, read_apart, store_labels};
 use crate::output::clean;
 use crate::submission::{
     StatedFacts, SubmitOptions, content_submission, find_files, label, nothing_found, sidecars,
@@ -92,55 +92,52 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        priority: if args.interactive {
-            Priority::Interactive
-        } else {
-            Priority::Bulk
+        priority: match args.interactive {
+            true => Priority::Interactive,
+            false => Priority::Bulk,
         },
         options: JobOptions {
             name: args.job.clone(),
             ..args.options.job_options(label(&args.sources))
         },
     };
-    let operations = &runner.operations;
-    let submitted =
-        match stemma_roles::coordinator::start_job(&operations.env, &operations.ports, order).await
-        {
-            Err(error) => Err(error.into()),
-            Ok(JobStart::Existing(manifest)) => {
-                context
-                    .output
-                    .note(&format!("already submitted as {}", manifest.job));
-                Ok((manifest, 0))
-            }
-            Ok(JobStart::NameTaken(taken)) => Err(name_error(&taken)),
-            Ok(JobStart::New(submitting)) => {
-                submit_all(submitting, &args, &config, context, &runner).await
-            }
-        };
-    match submitted {
-        Ok((manifest, unread)) => {
-            let exit = runner
-                .follow_or_detach(context, &manifest, args.wait)
-                .await?;
-            Ok(if unread > 0 && exit == Exit::Done {
-                Exit::SomeFailed
-            } else {
-                exit
-            })
+    let Operations { env, ports, .. } = &runner.operations;
+    let submitted = match start_job(env, ports, order).await {
+        Err(error) => Err(error.into()),
+        Ok(JobStart::Existing(manifest)) => {
+            context
+                .output
+                .note(&format!("already submitted as {}", manifest.job));
+            Ok((manifest, 0))
         }
+        Ok(JobStart::NameTaken(taken)) => Err(name_error(&taken)),
+        Ok(JobStart::New(submitting)) => {
+            submit_all(submitting, &args, &config, context, &runner).await
+        }
+    };
+    let (manifest, unread) = match submitted {
+        Ok(submitted) => submitted,
         Err(error) => {
             runner.close().await;
-            Err(error)
+            return Err(error);
         }
-    }
+    };
+    Ok(
+        match runner
+            .follow_or_detach(context, &manifest, args.wait)
+            .await?
+        {
+            Exit::Done if unread > 0 => Exit::SomeFailed,
+            exit => exit,
+        },
+    )
 }
 
 fn name_error(taken: &NameTaken) -> CommandError {
     let next = match taken {
-        NameTaken::OtherDocuments { .. } => "choose another name with --job".to_string(),
+        NameTaken::OtherDocuments { .. } => "choose another name with --job".into(),
         NameTaken::Cancelled { .. } => {
-            "choose another name with --job; finished work is reused".to_string()
+            "choose another name with --job; finished work is reused".into()
         }
         NameTaken::Stopped { job, .. } => format!(
             "see `stemma failures {job} --by reason`, then choose another name with --job; finished work is reused"
@@ -157,11 +154,12 @@ async fn submit_all(
     context: &Context,
     runner: &JobRunner,
 ) -> Result<(JobManifest, u64), CommandError> {
-    let (objects, paths): (Vec<_>, Vec<_>) = args.sources.iter().partition(|source| {
-        source
-            .to_str()
-            .is_some_and(|text| text.starts_with("s3://"))
-    });
+    let (objects, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        args.sources.iter().cloned().partition(|source| {
+            source
+                .to_str()
+                .is_some_and(|text| text.starts_with("s3://"))
+        });
     let mut push = Submitter {
         env: &runner.operations.env,
         ports: &runner.operations.ports,
@@ -180,7 +178,6 @@ async fn submit_all(
         push.objects(&source.to_string_lossy(), config).await?;
     }
     if !paths.is_empty() {
-        let paths: Vec<PathBuf> = paths.into_iter().cloned().collect();
         push.files(&paths).await?;
     }
     if let Some(line) = push.filings.line() {
@@ -216,21 +213,17 @@ impl Submitter<'_> {
             retry_failed: self.retry_failed,
             ..submission
         };
-        self.submitting
-            .push(&self.ports.blobs, job_entry(&submission)?)
-            .await?;
-        if self.submitting.entries().is_multiple_of(PROGRESS_EVERY) {
-            self.context.output.note(&format!(
-                "{} documents submitted so far",
-                self.submitting.entries()
-            ));
+        let entry = job_entry(&submission)?;
+        self.submitting.push(&self.ports.blobs, entry).await?;
+        let submitted = self.submitting.entries();
+        if submitted.is_multiple_of(PROGRESS_EVERY) {
+            let output = &self.context.output;
+            output.note(&format!("{submitted} documents submitted so far"));
         }
-        if self.runner.is_stopped() {
-            return Err(CommandError::new(
-                "submit.interrupted",
-                "interrupted: no job was submitted",
-            )
-            .with_next("run the same command again; stored files are not uploaded again"));
+        if self.runner.stop.is_cancelled() {
+            let message = "interrupted: no job was submitted";
+            return Err(CommandError::new("submit.interrupted", message)
+                .with_next("run the same command again; stored files are not uploaded again"));
         }
         Ok(())
     }
@@ -269,17 +262,16 @@ impl Submitter<'_> {
     }
 
     async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
+        let output = &self.context.output;
         let mut discovery = find_files(paths, self.select, self.context)?;
         self.filings.add(&discovery.filings);
         for (path, why) in &discovery.skipped {
-            self.context.output.note(&format!(
-                "skipped {}: {why}",
-                clean(&path.display().to_string())
-            ));
+            let path = clean(&path.display().to_string());
+            output.note(&format!("skipped {path}: {why}"));
         }
         for missing in &discovery.missing {
             self.unread += 1;
-            self.context.output.error(&clean(&missing.to_string()));
+            output.error(&clean(&missing.to_string()));
         }
         let mut stated = sidecars(&discovery)?;
         let mut filing_facts = std::mem::take(&mut discovery.filing_facts);
@@ -291,21 +283,15 @@ impl Submitter<'_> {
             false => None,
         };
         let files = stream::iter(discovery.files).map(|input| {
-            let facts = DocumentFacts {
-                stated: stated.remove(&input.absolute_path).unwrap_or_default(),
-                filing: filing_facts
-                    .remove(&input.absolute_path)
-                    .unwrap_or_default(),
-            };
+            let facts = [&mut stated, &mut filing_facts]
+                .map(|facts| facts.remove(&input.absolute_path).unwrap_or_default());
             let labels = labels.remove(&input.absolute_path);
             let writer = writer.clone();
             async move {
                 let path = input.relative_path.clone();
-                let labels = match (labels, &writer) {
-                    (Some(labels), Some(writer)) => {
-                        Some(store_labels(labels, max_bytes, writer).await)
-                    }
-                    _ => None,
+                let labels = match labels.zip(writer.as_ref()) {
+                    Some((labels, writer)) => Some(store_labels(labels, max_bytes, writer).await),
+                    None => None,
                 };
                 let writer = writer.filter(|_| upload);
                 let file = submission(input, facts, max_bytes, writer).await;
@@ -315,23 +301,21 @@ impl Submitter<'_> {
         let mut files = Box::pin(files.buffered(FILES_AT_ONCE));
         while let Some((path, file, labels)) = files.next().await {
             let labels = labels?.transpose().unwrap_or_else(|error| {
-                let text = format!("cannot read the labels of {}: {error}", clean(&path));
-                self.context.output.error(&text);
+                let path = clean(&path);
+                output.error(&format!("cannot read the labels of {path}: {error}"));
                 None
             });
             match file? {
                 Ok(submission) => {
-                    let submission = Submission {
+                    self.push(Submission {
                         labels,
                         ..submission
-                    };
-                    self.push(submission).await?;
+                    })
+                    .await?;
                 }
                 Err(error) => {
                     self.unread += 1;
-                    self.context
-                        .output
-                        .error(&format!("cannot read {}: {error}", clean(&path)));
+                    output.error(&format!("cannot read {}: {error}", clean(&path)));
                 }
             }
         }
@@ -357,25 +341,23 @@ enum BucketDecision {
 impl BucketSource<'_> {
     async fn decide(&self, files: PortResult<ListedFiles>) -> PortResult<BucketDecision> {
         match files? {
-            ListedFiles::Document(object) => Ok(match self.mismatch(&object).await? {
-                Some(reason) => BucketDecision::Filtered(reason),
-                None => {
-                    let submission = Submission::from_object(self.bucket, self.below, &object);
-                    BucketDecision::Chosen(vec![submission], None)
+            ListedFiles::Document(object) => {
+                if let Some(reason) = self.mismatch(&object).await? {
+                    return Ok(BucketDecision::Filtered(reason));
                 }
-            }),
+                let submission = Submission::from_object(self.bucket, self.below, &object);
+                Ok(BucketDecision::Chosen(vec![submission], None))
+            }
             ListedFiles::Folder(folder) => {
                 let plan = folder.plan(&self.lookup, self.bucket).await?;
-                Ok(match plan.mismatch(&self.selection) {
-                    Some(reason) => BucketDecision::Filtered(reason),
-                    None => {
-                        let documents = plan.documents().map(|document| {
-                            Submission::from_object(self.bucket, self.below, document.object)
-                                .with_filing(document)
-                        });
-                        BucketDecision::Chosen(documents.collect(), Some(plan.plan))
-                    }
-                })
+                if let Some(reason) = plan.mismatch(&self.selection) {
+                    return Ok(BucketDecision::Filtered(reason));
+                }
+                let documents = plan.documents().map(|document| {
+                    Submission::from_object(self.bucket, self.below, document.object)
+                        .with_filing(document)
+                });
+                Ok(BucketDecision::Chosen(documents.collect(), Some(plan.plan)))
             }
         }
     }
@@ -387,33 +369,24 @@ impl BucketSource<'_> {
         }
         let head = self
             .lookup
-            .read_start(self.bucket, &object.key, HEADER_BYTES);
-        let filing = summarize_file(&object.key, &head.await?);
-        Ok(self.selection.mismatch(&filing))
+            .read_start(self.bucket, &object.key, HEADER_BYTES)
+            .await?;
+        Ok(self.selection.mismatch(&summarize_file(&object.key, &head)))
     }
 }
 
-// What sidecar and index files say of a file.
-struct DocumentFacts {
-    stated: StatedFacts,
-    filing: StatedFacts,
-}
-
-// Reads a file once, for its digest and, with a writer, to copy it to the store. The inner error is a file that
-// cannot be read.
+// Reads a file once, for its digest and, with a writer, to copy it to the store. Sidecar and index files have stated facts
+// about it. The inner error is a file that cannot be read.
 async fn submission(
     input: DiscoveredFile,
-    facts: DocumentFacts,
+    [stated, filing]: [StatedFacts; 2],
     max_bytes: u64,
     writer: Option<SourceWriter>,
 ) -> Result<std::io::Result<Submission>, CommandError> {
-    let file = input.absolute_path.clone();
-    let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
-    let bytes =
-        match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
-            Ok(bytes) => Bytes::from(bytes),
-            Err(error) => return Ok(Err(error)),
-        };
+    let bytes = match read_apart(input.absolute_path.clone(), max_bytes).await? {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(error)),
+    };
     let source = Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
     if let Some(writer) = writer {
@@ -421,8 +394,8 @@ async fn submission(
     }
     let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {
-        stated: facts.stated,
-        filing: facts.filing,
+        stated,
+        filing,
         ..content_submission(uri, input.relative_path, source, size_bytes)
     }))
 }

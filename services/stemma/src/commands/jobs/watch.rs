@@ -25,13 +25,8 @@ pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandErro
     let stop = shutdown::listen();
     let operations = open_operations(context, "watch").await?;
     let manifest = operations.job(&args.job).await?;
-    let view = follow(
-        &operations,
-        &manifest,
-        FollowDisplay::new(context, manifest.entries, true),
-        &stop,
-    )
-    .await?;
+    let display = FollowDisplay::new(context, manifest.entries, true);
+    let view = follow(&operations, &manifest, display, &stop).await?;
     print_end(context, &view, operations.is_live);
     Ok(exit(&view))
 }

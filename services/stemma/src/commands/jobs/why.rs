@@ -3,10 +3,11 @@
 use stemma_archive::StateExplanation;
 use stemma_engine::diagnosis::Diagnosis;
 use stemma_operations::text::duration;
-use stemma_operations::{Operations, WhyReport};
+use stemma_operations::{Operations, StoreWriter, WhyReport};
 
 use super::observe_operations;
 use crate::commands::format::{state_word, word};
+use crate::commands::tree::gap_line;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -29,11 +30,8 @@ pub struct WhyArgs {
 pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError> {
     let operations = observe_operations(context, "why").await?;
     let answer = operations.why(&args.locator).await?;
-    if context.output.is_text() {
-        show(&answer, &operations, &context.output);
-    } else {
-        context.output.json(&answer);
-    }
+    let output = &context.output;
+    output.show(&answer, || show(&answer, &operations, output));
     Ok(Exit::Done)
 }
 
@@ -51,29 +49,17 @@ fn show(answer: &WhyReport, operations: &Operations, output: &Output) {
 }
 
 fn show_document(view: &StateExplanation, operations: &Operations, output: &Output) {
-    output.line(&format!(
-        "{} — {}",
-        output.bold(&state_word(&view.document.state)),
-        clean(&view.cause)
-    ));
+    let state = output.bold(&state_word(&view.document.state));
+    output.line(&format!("{state} — {}", clean(&view.cause)));
     for gap in &view.gaps {
-        let pages = gap
-            .pages
-            .map(|pages| format!(" p {pages}"))
-            .unwrap_or_default();
-        output.line(&format!(
-            "gap     {}{pages}: {}",
-            gap.code,
-            clean(&gap.detail)
-        ));
+        output.line(&format!("gap     {}", gap_line(gap)));
     }
     if view.document.sections.is_none() {
         output.line(&format!("stored  {} results", view.artifacts));
         match &operations.writer() {
-            Some(writer) => output.line(&format!(
-                "writer  `stemma {}` (process {}) is working on this store",
-                clean(&writer.command),
-                writer.pid
+            Some(StoreWriter { command, pid, .. }) => output.line(&format!(
+                "writer  `stemma {}` (process {pid}) is working on this store",
+                clean(command)
             )),
             None if !operations.is_live => {
                 output.line("writer  none: no process is working on this store");
@@ -87,31 +73,22 @@ fn show_document(view: &StateExplanation, operations: &Operations, output: &Outp
 }
 
 fn show_diagnosis(diagnosis: &Diagnosis, now: u64, output: &Output) {
-    let since = diagnosis
-        .since_ms
-        .map(|at| format!(" {}", duration(now.saturating_sub(at) as f64 / 1e3)))
-        .unwrap_or_default();
-    output.line(&format!(
-        "{}{since} — {}",
-        output.bold(&word(&diagnosis.cause)),
-        clean(&diagnosis.says)
-    ));
+    let mut line = output.bold(&word(&diagnosis.cause));
+    if let Some(at) = diagnosis.since_ms {
+        line += &format!(" {}", duration(now.saturating_sub(at) as f64 / 1e3));
+    }
+    output.line(&format!("{line} — {}", clean(&diagnosis.says)));
     if let Some(owner) = &diagnosis.owner {
         output.line(&format!("owner   {}", clean(owner)));
     }
-    let at = diagnosis
-        .next_ms
-        .map(|at| format!(", in {}", duration(at.saturating_sub(now) as f64 / 1e3)));
-    output.line(&format!(
-        "next    {}{}",
-        clean(&diagnosis.next),
-        at.unwrap_or_default()
-    ));
+    let mut next = clean(&diagnosis.next);
+    if let Some(at) = diagnosis.next_ms {
+        next += &format!(", in {}", duration(at.saturating_sub(now) as f64 / 1e3));
+    }
+    output.line(&format!("next    {next}"));
     if !diagnosis.not_the_cause.is_empty() {
-        output.line(&format!(
-            "not the cause: {}",
-            clean(&diagnosis.not_the_cause.join(", "))
-        ));
+        let others = clean(&diagnosis.not_the_cause.join(", "));
+        output.line(&format!("not the cause: {others}"));
     }
     if let Some(remedy) = &diagnosis.remedy {
         output.line(&format!("remedy  {}", clean(remedy)));

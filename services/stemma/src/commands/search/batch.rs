@@ -50,7 +50,6 @@ struct BatchAnswer {
 struct BatchFailure {
     // Null if the line could not be read.
     id: serde_json::Value,
-    // Empty, so that scripts which count pages also count failed lines.
     ranked_pages: Vec<(String, u32)>,
     error: BatchFailureReason,
 }
@@ -72,48 +71,42 @@ pub(super) async fn run(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
-    for (at, line) in read(file)?
+    let output = &context.output;
+    let text = read(file)?;
+    let lines = text
         .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let (id, answered) = match parse_line(line) {
+        .zip(1..)
+        .filter(|(line, _)| !line.trim().is_empty());
+    for (text, line) in lines {
+        let (id, answered) = match parse_line(text) {
             Ok(input) => (input.id.clone(), answer_line(input, reader, template).await),
             Err(error) => (serde_json::Value::Null, Err(error)),
         };
-        match answered {
-            Ok(answered) => context
-                .output
-                .line(&serde_json::to_string(&answered).unwrap_or_default()),
+        let printed = match answered {
+            Ok(answered) => serde_json::to_string(&answered),
             Err(error) if is_store_error(&error.code) => return Err(error),
-            Err(error) => {
+            Err(CommandError { code, message, .. }) => {
                 failed += 1;
-                context.output.note(&format!(
-                    "line {} of {}: {}",
-                    at + 1,
-                    file.display(),
-                    error.message
-                ));
+                output.note(&format!("line {line} of {}: {message}", file.display()));
                 let error = BatchFailureReason {
-                    code: error.code,
-                    message: error.message,
-                    line: at + 1,
+                    code,
+                    message,
+                    line,
                 };
-                let line = BatchFailure {
+                // No pages, so that scripts which count pages also count failed lines.
+                let ranked_pages = Vec::new();
+                serde_json::to_string(&BatchFailure {
                     id,
-                    ranked_pages: Vec::new(),
+                    ranked_pages,
                     error,
-                };
-                context
-                    .output
-                    .line(&serde_json::to_string(&line).unwrap_or_default());
+                })
             }
-        }
+        };
+        output.line(&printed.unwrap_or_default());
     }
-    Ok(if failed == 0 {
-        Exit::Done
-    } else {
-        Exit::SomeFailed
+    Ok(match failed {
+        0 => Exit::Done,
+        _ => Exit::SomeFailed,
     })
 }
 
@@ -131,24 +124,19 @@ async fn answer_line(
     reader: &Archive,
     template: &SearchRequest,
 ) -> Result<BatchAnswer, CommandError> {
-    let scopes = input
-        .doc
-        .map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
-    let request = SearchRequest {
+    let mut request = SearchRequest {
         query: input.query,
-        scopes,
         limit: Some(MAX_SECTIONS),
         ..template.clone()
     };
+    if let Some(doc) = input.doc {
+        request.scopes = vec![doc];
+    }
     let started = Instant::now();
     let view = reader.search(&request).await?;
     let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-    let sections = view.reasoning.is_some().then(|| {
-        view.hits
-            .iter()
-            .map(|hit| (hit.locator.clone(), hit.score))
-            .collect()
-    });
+    let hits = view.hits.iter().map(|hit| (hit.locator.clone(), hit.score));
+    let sections = view.reasoning.is_some().then(|| hits.collect());
     let ranked_pages = stemma_evaluation::retrieval::ranked_pages(&view);
     Ok(BatchAnswer {
         id: input.id,

@@ -58,20 +58,8 @@ pub struct SearchArgs {
         conflicts_with = "batch"
     )]
     query: Option<String>,
-    /// Limit to this document, folder or facet path; repeatable.
-    #[arg(long = "in", value_name = "SCOPE")]
-    scopes: Vec<String>,
-    /// Limit to documents that match: `form=10-K and fiscal_year>=2020`, or JSON.
-    #[arg(
-        long = "where",
-        value_name = "FILTER",
-        default_value = "",
-        hide_default_value = true
-    )]
-    conditions: String,
-    /// Limit to this Item: 1A, II.1A.
-    #[arg(long, value_name = "ITEM")]
-    item: Option<String>,
+    #[command(flatten)]
+    scope: ask::ScopeOptions,
     /// Number of sections to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(9))]
     limit: NonZeroUsize,
@@ -103,9 +91,9 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let limit = args.limit.get().min(MAX_LIMIT);
     let request = SearchRequest {
         query: args.query.unwrap_or_default(),
-        scopes: args.scopes,
-        filter: Some(args.conditions.as_str().into()),
-        item: args.item,
+        scopes: args.scope.scopes,
+        filter: Some(args.scope.conditions.as_str().into()),
+        item: args.scope.item,
         limit: Some(limit),
         skip: args.skip,
         strategy: Some(args.strategy.as_str().into()),
@@ -143,16 +131,16 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
 fn check_strategy(args: &SearchArgs) -> Result<(), CommandError> {
     let has_budget = args.budget_calls.is_some() || args.budget_tokens.is_some();
     match args.strategy {
-        RetrievalStrategy::TreeSearch(_) if args.skip > 0 => Err(CommandError::new(
-            "search.skip_unsupported",
-            "--skip does not work with a model strategy",
-        )
-        .with_next("use -n 20 instead, or a strategy without a model")),
-        RetrievalStrategy::Ranked if has_budget => Err(CommandError::new(
-            "search.budget_unsupported",
-            "a budget needs a strategy that uses a model",
-        )
-        .with_next("stemma search … --strategy auto-with-model")),
+        RetrievalStrategy::TreeSearch(_) if args.skip > 0 => {
+            let message = "--skip does not work with a model strategy";
+            Err(CommandError::new("search.skip_unsupported", message)
+                .with_next("use -n 20 instead, or a strategy without a model"))
+        }
+        RetrievalStrategy::Ranked if has_budget => {
+            let message = "a budget needs a strategy that uses a model";
+            Err(CommandError::new("search.budget_unsupported", message)
+                .with_next("stemma search … --strategy auto-with-model"))
+        }
         _ => Ok(()),
     }
 }
@@ -161,46 +149,31 @@ fn show(hit: &SearchHit, output: &Output) {
     let place = match hit.best_pages.first() {
         // In a long section, the best page is more useful than the page range.
         Some(best) if hit.pages.is_some_and(|(start, end)| end > start + 1) => {
-            let label = best
-                .label
-                .as_ref()
-                .map(|label| format!(", printed {label}"))
-                .unwrap_or_default();
-            format!(
-                "{} (best p {}{label})",
-                page_or_line_range(hit.pages, None),
-                best.page
-            )
+            let label = best.label.as_ref();
+            let label = label.map_or_else(String::new, |label| format!(", printed {label}"));
+            let range = page_or_line_range(hit.pages, None);
+            format!("{range} (best p {}{label})", best.page)
         }
         _ => page_or_line_range(hit.pages, hit.lines),
     };
+    let rank = hit.rank;
+    let score = hit.score;
     let locator = output.bold(&clean(&hit.locator));
     let path = short_section_path(&hit.path);
-    output.line(&format!(
-        "{:>2} {locator}  {path}  {}  {:.2}",
-        hit.rank,
-        clean(&place),
-        hit.score
-    ));
+    let place = clean(&place);
+    output.line(&format!("{rank:>2} {locator}  {path}  {place}  {score:.2}"));
     if !hit.excerpt.text.is_empty() {
-        output.line(&excerpt_line(
-            output,
-            &hit.excerpt.text,
-            &hit.excerpt.highlights,
-        ));
+        let excerpt = &hit.excerpt;
+        output.line(&excerpt_line(output, &excerpt.text, &excerpt.highlights));
     }
     if !hit.parts.is_empty() {
-        let mut parts: Vec<(&str, f32)> = hit
-            .parts
-            .iter()
-            .map(|(part, value)| (*part, *value))
-            .collect();
+        let mut parts: Vec<_> = hit.parts.iter().collect();
         parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        let parts: Vec<String> = parts
+        let parts = parts
             .iter()
-            .map(|(part, value)| format!("{part} {value:.1}"))
-            .collect();
-        output.line(&output.dim(&format!("   {} = {}", clean(&hit.why), parts.join(" + "))));
+            .map(|(part, value)| format!("{part} {value:.1}"));
+        let parts = parts.collect::<Vec<_>>().join(" + ");
+        output.line(&output.dim(&format!("   {} = {parts}", clean(&hit.why))));
     }
 }
 
@@ -229,11 +202,8 @@ fn show_facets(facets: &SearchFacets, output: &Output) {
 fn notes_on_evidence(view: &SearchResponse) -> Vec<String> {
     let corrected = view.routed.iter().filter(|filter| filter.did_you_mean);
     let mut notes: Vec<String> = corrected
-        .map(|filter| {
-            format!(
-                "no issuer is called {}: did you mean {}?",
-                filter.from, filter.value
-            )
+        .map(|AppliedFilter { from, value, .. }| {
+            format!("no issuer is called {from}: did you mean {value}?")
         })
         .collect();
     let missing = view.missing_terms.as_deref().unwrap_or_default();
@@ -248,36 +218,15 @@ fn notes_on_evidence(view: &SearchResponse) -> Vec<String> {
 
 fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
     let searched = &view.searched;
-    let documents = match searched.documents < searched.documents_in_scope {
-        true => format!(
-            "routed to {} of {} documents",
-            searched.documents, searched.documents_in_scope
-        ),
-        false => counted(searched.documents, "document"),
+    let documents = searched.documents;
+    let all = searched.documents_in_scope;
+    let documents = match documents < all {
+        true => format!("routed to {documents} of {all} documents"),
+        false => counted(documents, "document"),
     };
-    let (narrowing, preferred): (Vec<&AppliedFilter>, Vec<&AppliedFilter>) =
-        view.routed.iter().partition(|filter| filter.narrows);
-    let listed = |label: &str, filters: &[&AppliedFilter], count: fn(&AppliedFilter) -> String| {
-        let filters = filters.iter().map(|filter| {
-            format!(
-                "{}: {}{}",
-                filter.facet,
-                clean(&filter.value),
-                count(filter)
-            )
-        });
-        let filters: Vec<String> = filters.collect();
-        match filters.is_empty() {
-            true => String::new(),
-            false => format!(" {label} {}", filters.join(", ")),
-        }
-    };
-    let narrowing = listed("by", &narrowing, |_| String::new());
-    let preferred = listed("· preferred", &preferred, |filter| {
-        filter.documents.map_or(String::new(), |count| {
-            format!(" ({})", counted(count, "document"))
-        })
-    });
+    let narrowing = filters(view, "by", true);
+    let preferred = filters(view, "· preferred", false);
+    let sections = counted(searched.sections, "section");
     let prefix = if view.hits.is_empty() {
         "nothing found · "
     } else {
@@ -288,8 +237,23 @@ fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
         .reasoning
         .as_ref()
         .map_or("no model".into(), reasoned::cost);
-    format!(
-        "{prefix}{documents}{narrowing}{preferred} · {} · {millis} ms · {model}{more}",
-        counted(searched.sections, "section")
-    )
+    format!("{prefix}{documents}{narrowing}{preferred} · {sections} · {millis} ms · {model}{more}")
+}
+
+// What was recognized in the query: conditions that narrow the search, or values that are preferred.
+fn filters(view: &SearchResponse, label: &str, narrows: bool) -> String {
+    let filters = view
+        .routed
+        .iter()
+        .filter(|filter| filter.narrows == narrows);
+    let filters = filters.map(|filter| {
+        let count = filter.documents.filter(|_| !narrows);
+        let count = count.map(|count| format!(" ({})", counted(count, "document")));
+        let value = clean(&filter.value);
+        format!("{}: {value}{}", filter.facet, count.unwrap_or_default())
+    });
+    match filters.collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        filters => format!(" {label} {}", filters.join(", ")),
+    }
 }

@@ -14,26 +14,17 @@ pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
             .for_each(|step| self::step(step, output));
         for visited in &reasoning.visited {
             let sign = if visited.chosen { "+" } else { "-" };
-            let title = visited
-                .path
-                .last()
-                .map_or_else(String::new, |title| clean(title));
+            let score = visited.score;
+            let title = clean(visited.path.last().map_or("", String::as_str));
             let locator = clean(&visited.locator);
             let reason = clean(&visited.reason);
-            let line = format!(
-                "   {sign} {:.2} {locator}  {title}: {reason}",
-                visited.score
-            );
+            let line = format!("   {sign} {score:.2} {locator}  {title}: {reason}");
             output.line(&output.dim(&line));
         }
         for applied in &reasoning.knowledge {
-            let line = format!(
-                "   knowledge {} ({}): {}",
-                clean(&applied.name),
-                clean(&applied.by),
-                clean(&applied.text)
-            );
-            output.line(&output.dim(&line));
+            let [name, by, text] =
+                [&applied.name, &applied.by, &applied.text].map(|text| clean(text));
+            output.line(&output.dim(&format!("   knowledge {name} ({by}): {text}")));
         }
     }
     for note in &reasoning.notes {
@@ -42,11 +33,8 @@ pub(super) fn show(reasoning: &TreeSearchReport, output: &Output) {
 }
 
 fn step(step: &stemma_archive::TreeSearchStep, output: &Output) {
-    let place = step
-        .document
-        .as_ref()
-        .map(|document| format!(" in {}", clean(document)))
-        .unwrap_or_default();
+    let document = step.document.as_ref();
+    let place = document.map_or_else(String::new, |document| format!(" in {}", clean(document)));
     output.line(&output.dim(&format!("   {}{place}: {}", step.what, clean(&step.why))));
     for thought in &step.thinking {
         output.line(&output.dim(&format!("     “{}”", clean(thought))));
@@ -60,19 +48,13 @@ pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     };
     let usage = &reasoning.usage;
     let tokens = usage.prompt_tokens + usage.output_tokens;
-    let remembered = if usage.cached_replies > 0 {
-        format!(", {} cached", usage.cached_replies)
-    } else {
-        String::new()
-    };
-    let money = usage
-        .nanodollars
-        .map(|nanodollars| format!(", {}", money_from_nanos(nanodollars)))
-        .unwrap_or_default();
-    let confidence = reasoning.confidence;
-    format!(
-        "{} · {} calls{remembered}, {tokens} tokens{money} · confidence {confidence:.2}",
-        clean(model),
-        usage.calls
-    )
+    let mut line = format!("{} · {} calls", clean(model), usage.calls);
+    if usage.cached_replies > 0 {
+        line += &format!(", {} cached", usage.cached_replies);
+    }
+    line += &format!(", {tokens} tokens");
+    if let Some(nanodollars) = usage.nanodollars {
+        line += &format!(", {}", money_from_nanos(nanodollars));
+    }
+    line + &format!(" · confidence {:.2}", reasoning.confidence)
 }

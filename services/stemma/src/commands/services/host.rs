@@ -53,38 +53,23 @@ impl ServiceHost {
         let env = Env::system();
         let name = process_name::process_name(service, &env);
         if !config.servers.is_cluster() {
-            return Err(
-                CommandError::new("cluster.not_configured", "no broker is configured").with_next(
-                    "set broker.url and redis.url, or use `stemma ingest`, which needs neither",
-                ),
-            );
+            let next = "set broker.url and redis.url, or use `stemma ingest`, which needs neither";
+            let error = CommandError::new("cluster.not_configured", "no broker is configured");
+            return Err(error.with_next(next));
         }
         let heartbeat = HeartbeatReporter::new(&env, name.clone(), service);
         let drained = CancellationToken::new();
         let connected = Arc::new(OnceLock::new());
         let health = Health::for_ports(&env, &heartbeat, &connected);
-        let serving = health::serve(
-            listen,
-            health,
-            Metrics::install(service),
-            Router::new(),
-            ConnectionLimits::default(),
-            drained.clone(),
-        )
-        .await;
-        let serving = serving.map_err(|error| {
-            CommandError::new("listen.refused", format!("{listen}: {error}"))
-                .with_next("choose another --listen")
-        })?;
+        let serving = serve_health(listen, service, health, &drained).await?;
         tracing::info!(service, process = name, store = %context.store, listen = %serving.address, "starting");
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
         drop(connected.set(cluster.ports.clone())); // nothing else sets it
         tracing::info!(service, process = name, "started");
         // Only workers call models.
-        let model_clients = if service == "worker" {
-            model_clients(&config, &env, &cluster.ports, &name)?
-        } else {
-            Vec::new()
+        let model_clients = match service {
+            "worker" => model_clients(&config, &env, &cluster.ports, &name)?,
+            _ => Vec::new(),
         };
         let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
@@ -108,11 +93,8 @@ impl ServiceHost {
 
     /// The arguments of a service's `run`.
     pub fn parts(&self) -> (Env, Ports, CancellationToken) {
-        (
-            self.env.clone(),
-            self.cluster.ports.clone(),
-            self.stop.clone(),
-        )
+        let ports = self.cluster.ports.clone();
+        (self.env.clone(), ports, self.stop.clone())
     }
 
     /// The reporter of heartbeats; it also names the process in leases and connections.
@@ -133,6 +115,22 @@ impl ServiceHost {
         tracing::info!(process = self.heartbeat.process(), "drained");
         Exit::Done
     }
+}
+
+/// Serves health and metrics of a service until `stop`.
+pub async fn serve_health(
+    listen: SocketAddr,
+    service: &'static str,
+    health: Health,
+    stop: &CancellationToken,
+) -> Result<HealthServer, CommandError> {
+    let metrics = Metrics::install(service);
+    let limits = ConnectionLimits::default();
+    let serving = health::serve(listen, health, metrics, Router::new(), limits, stop.clone());
+    serving.await.map_err(|error| {
+        CommandError::new("listen.refused", format!("{listen}: {error}"))
+            .with_next("choose another --listen")
+    })
 }
 
 async fn connect(

@@ -9,6 +9,7 @@ mod worker;
 
 pub use assembler::AssemblerArgs;
 pub use coordinator::CoordinatorArgs;
+pub use host::serve_health;
 pub use query::QueryArgs;
 pub use serve::ServeArgs;
 pub use worker::WorkerArgs;

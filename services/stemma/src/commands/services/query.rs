@@ -53,17 +53,14 @@ pub struct QueryArgs {
     allow_anonymous: bool,
 }
 
-pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
+pub async fn run(mut args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
     let store = context.open_store().await?;
     let operations = read_operations(context, "query").await?;
     let env = Env::system();
     let mut collections = vec![context.collection.clone()];
-    collections.extend(
-        args.also
-            .into_iter()
-            .filter(|other| *other != context.collection),
-    );
+    args.also.retain(|other| *other != context.collection);
+    collections.extend(args.also);
     let server = QueryServer {
         service: "query",
         listen: args.service.listen,
@@ -118,16 +115,14 @@ impl QueryServer {
                 Some((collection.clone(), router))
             })
             .collect();
-        let answers = AnswerService::new(env.clone(), Arc::clone(&blobs), config.answer);
         let vision = model_clients::vision(context, &env, &self.limiter, heartbeat.process())?;
-        let answers = answers.with_vision(vision.clone());
+        let answers = AnswerService::new(env.clone(), Arc::clone(&blobs), config.answer);
+        let operations = self.operations.with_checks(server_checks(context));
         let deps = ServerDeps {
             semantic_routers,
             uploads: self.uploads,
-            operations: Some(Arc::new(
-                self.operations.with_checks(server_checks(context)),
-            )),
-            answerers: Some(Arc::new(answers)),
+            operations: Some(Arc::new(operations)),
+            answerers: Some(Arc::new(answers.with_vision(vision.clone()))),
             page_images: Some(page_images(context)?),
             vision,
         };
@@ -148,10 +143,8 @@ impl QueryServer {
         tracing::info!(store = %context.store, listen = %serving.address, "started");
         self.stop.cancelled().await;
         heartbeat.start_draining();
-        serving
-            .join()
-            .await
-            .map_err(|error| CommandError::new("listen.failed", format!("{listen}: {error}")))?;
+        let ended = serving.join().await;
+        ended.map_err(|error| CommandError::new("listen.failed", format!("{listen}: {error}")))?;
         tracing::info!("drained");
         Ok(Exit::Done)
     }
@@ -159,18 +152,16 @@ impl QueryServer {
 
 // Errors at the start of the server, with the next step.
 fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
-    let next = match error {
-        ServeError::Anonymous { .. } => {
-            "set query.keys, or listen on 127.0.0.1; `stemma query` also has --allow-anonymous"
-        }
-        ServeError::Key { .. } => {
-            "correct query.keys; `stemma key NAME` makes a key and its digest"
-        }
-        _ => "choose another --listen",
-    };
-    let message = match error {
-        ServeError::Anonymous { .. } | ServeError::Key { .. } => error.to_string(),
-        _ => format!("{listen}: {error}"),
+    let (message, next) = match error {
+        ServeError::Anonymous { .. } => (
+            error.to_string(),
+            "set query.keys, or listen on 127.0.0.1; `stemma query` also has --allow-anonymous",
+        ),
+        ServeError::Key { .. } => (
+            error.to_string(),
+            "correct query.keys; `stemma key NAME` makes a key and its digest",
+        ),
+        _ => (format!("{listen}: {error}"), "choose another --listen"),
     };
     CommandError::new("listen.refused", message).with_next(next)
 }

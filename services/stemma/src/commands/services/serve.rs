@@ -12,9 +12,9 @@ use stemma_engine::flow::JobOptions;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_operations::RetryCandidate;
 use stemma_pipeline::sources::{SourceWriter, is_document};
-use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
-use stemma_roles::coordinator::SubmitRequest;
-use stemma_store::{Env, JobId, Priority};
+use stemma_pipeline::{RunSettings, Submission};
+use stemma_roles::coordinator::{SubmitRequest, submit};
+use stemma_store::{Env, JobId, PortResult, Priority};
 
 use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;
@@ -57,7 +57,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
         blobs: Arc::clone(ports.blobs.raw()),
         // Questions and ingestion share the model's limits.
         limiter: Arc::clone(&ports.limiter),
-        stop: runner.stop(),
+        stop: runner.stop.clone(),
         env: env.clone(),
         operations: runner.operations.clone(),
         uploads: Some(Arc::new(UploadIntake {
@@ -66,11 +66,10 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
             settings,
         })),
     };
-    let served = server
-        .run(context, |address| {
-            context.output.note(&format!("http://{address}"));
-        })
-        .await;
+    let served = server.run(context, |address| {
+        context.output.note(&format!("http://{address}"));
+    });
+    let served = served.await;
     runner.close().await;
     served
 }
@@ -93,20 +92,13 @@ impl UploadPort for UploadIntake {
         collection: &Collection,
         upload: Upload,
     ) -> Result<UploadReceipt, ApiError> {
-        let Upload {
-            path,
-            bytes,
-            metadata,
-        } = upload;
+        let Upload { path, bytes, .. } = upload;
         if !is_document(&path) {
             let message = format!("unsupported file type `{path}`");
-            return Err(ApiError::new(
-                "input.unsupported",
-                message,
-                "send a .pdf, .htm, .md or .txt file",
-            ));
+            let next = "send a .pdf, .htm, .md or .txt file";
+            return Err(ApiError::new("input.unsupported", message, next));
         }
-        let stated = facts(metadata)?;
+        let stated = facts(upload.metadata)?;
         let source = Digest::from_content(&bytes);
         let size_bytes = bytes.len() as u64;
         let writer = SourceWriter::start(&self.ports.blobs, collection).await?;
@@ -117,23 +109,15 @@ impl UploadPort for UploadIntake {
         let submission = Submission {
             stated,
             retry_failed: true,
-            correction: CorrectionChange::Keep,
             ..content_submission(uri, path, source, size_bytes)
         };
-        let order = SubmitRequest {
-            collection,
-            settings: &self.settings,
-            priority: Priority::Interactive,
-            options: JobOptions {
-                label: format!("upload of {}", submission.name),
-                ..JobOptions::default()
-            },
-        };
-        let manifest =
-            stemma_roles::coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
+        let label = format!("upload of {}", submission.name);
+        let job = self
+            .start(collection, Priority::Interactive, label, &[submission])
+            .await?;
         Ok(UploadReceipt {
             doc,
-            job: manifest.job.to_string(),
+            job: job.to_string(),
         })
     }
 
@@ -143,26 +127,36 @@ impl UploadPort for UploadIntake {
         documents: Vec<RetryCandidate>,
     ) -> Result<JobId, ApiError> {
         let documents: Vec<Submission> = documents.into_iter().map(|row| row.submission).collect();
-        let order = SubmitRequest {
-            collection,
-            settings: &self.settings,
-            priority: Priority::Bulk,
-            options: JobOptions {
-                label: format!("retry of {}", counted(documents.len() as u64, "document")),
-                ..JobOptions::default()
-            },
-        };
-        let submitted =
-            stemma_roles::coordinator::submit(&self.env, &self.ports, order, &documents);
-        Ok(submitted.await?.job)
+        let label = format!("retry of {}", counted(documents.len(), "document"));
+        Ok(self
+            .start(collection, Priority::Bulk, label, &documents)
+            .await?)
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {
-        Ok(
-            stemma_roles::assembler::remove_document(&self.env, &self.ports, collection, doc)
-                .await
-                .map(drop)?,
-        )
+        stemma_roles::assembler::remove_document(&self.env, &self.ports, collection, doc).await?;
+        Ok(())
+    }
+}
+
+impl UploadIntake {
+    async fn start(
+        &self,
+        collection: &Collection,
+        priority: Priority,
+        label: String,
+        documents: &[Submission],
+    ) -> PortResult<JobId> {
+        let order = SubmitRequest {
+            collection,
+            settings: &self.settings,
+            priority,
+            options: JobOptions {
+                label,
+                ..JobOptions::default()
+            },
+        };
+        Ok(submit(&self.env, &self.ports, order, documents).await?.job)
     }
 }
 

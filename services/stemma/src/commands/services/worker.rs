@@ -67,31 +67,29 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(running.end().await)
 }
 
+fn takes(args: &WorkerArgs, lane: Lane) -> bool {
+    match lane {
+        _ if args.lanes.is_empty() => true,
+        Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
+        Lane::Ocr => args.lanes.contains(&WorkerLane::Ocr),
+        Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
+        Lane::Publish => false,
+    }
+}
+
 fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, CommandError> {
     if args.lanes.contains(&WorkerLane::Llm) && running.config.providers().is_empty() {
-        return Err(CommandError::new(
-            "config.no_model",
-            "lane llm needs a model, but none is configured",
-        )
-        .with_next("set model.name and model.base_url (see `stemma config model`)"));
+        let message = "lane llm needs a model, but none is configured";
+        return Err(CommandError::new("config.no_model", message)
+            .with_next("set model.name and model.base_url (see `stemma config model`)"));
     }
-    Ok(embedded::lanes(&running.config)
-        .into_iter()
-        .filter(|(lane, _)| {
-            args.lanes.is_empty()
-                || match lane {
-                    Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
-                    Lane::Ocr => args.lanes.contains(&WorkerLane::Ocr),
-                    Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
-                    Lane::Publish => false,
-                }
-        })
-        .map(|(lane, concurrency)| {
-            let tasks = match lane {
-                Lane::Cpu => concurrency.saturating_mul(TASKS_PER_CORE),
-                _ => concurrency,
-            };
-            (lane, args.concurrency.unwrap_or(tasks))
-        })
-        .collect())
+    let mut lanes = embedded::lanes(&running.config);
+    lanes.retain(|(lane, _)| takes(args, *lane));
+    for (lane, tasks) in &mut lanes {
+        if *lane == Lane::Cpu {
+            *tasks = tasks.saturating_mul(TASKS_PER_CORE);
+        }
+        *tasks = args.concurrency.unwrap_or(*tasks);
+    }
+    Ok(lanes)
 }
