@@ -246,7 +246,7 @@ fn extract_child() -> ExitCode {
 
 fn report(output: &Output, error: &CommandError) -> ExitCode {
     output.show(&serde_json::json!({ "error": error }), || {
-        output.command_error(error)
+        output.command_error(error);
     });
     ExitCode::from(2)
 }

@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    fn parse<T: DeserializeOwned + JsonSchema + 'static>(sent: Value) -> Result<T, ToolError> {
+    fn parse<T: DeserializeOwned + JsonSchema + 'static>(sent: &Value) -> Result<T, ToolError> {
         let schema = schema_for_input::<T>().unwrap();
         let checked = check(&schema, sent.as_object().unwrap().clone())?;
         Ok(serde_json::from_value(Value::Object(checked)).unwrap())
@@ -262,7 +262,7 @@ mod tests {
             names: Names(vec!["a".into(), "b".into()]),
             hidden: Some("9".into()),
         };
-        assert_eq!(parse::<Sample>(sent).unwrap(), expected);
+        assert_eq!(parse::<Sample>(&sent).unwrap(), expected);
         let sent = json!({ "clamped": 100, "text": " ", "pages": 5, "names": "a, b" });
         let expected = Sample {
             clamped: Some(9),
@@ -270,7 +270,7 @@ mod tests {
             names: Names(vec!["a, b".into()]),
             ..Sample::default()
         };
-        assert_eq!(parse::<Sample>(sent).unwrap(), expected);
+        assert_eq!(parse::<Sample>(&sent).unwrap(), expected);
     }
 
     #[test]
@@ -305,11 +305,11 @@ mod tests {
                 "there is no argument `x`; arguments are choice, clamped, flag, names, number, pages, question, text",
             ),
         ] {
-            assert_eq!(parse::<Sample>(sent).unwrap_err().message, message);
+            assert_eq!(parse::<Sample>(&sent).unwrap_err().message, message);
         }
         for sent in [json!({}), json!({"text": ""})] {
             assert_eq!(
-                parse::<Required>(sent).unwrap_err().message,
+                parse::<Required>(&sent).unwrap_err().message,
                 "`text` is missing"
             );
         }

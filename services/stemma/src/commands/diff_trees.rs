@@ -38,7 +38,7 @@ pub async fn run(one: &str, other: Option<&str>, context: &Context) -> Result<Ex
 
 fn print(comparison: &TreeComparison, output: &Output) -> Exit {
     output.print(comparison, &comparison.documents, || {
-        show(comparison, output)
+        show(comparison, output);
     });
     Exit::nothing_if(comparison.documents.is_empty())
 }

@@ -117,7 +117,7 @@ pub fn links_line(links: &[ItemContent]) -> String {
         .collect();
     match links.len() {
         0 => String::new(),
-        0..=4 => format!("→ {}", parts.join(", ")),
+        1..=4 => format!("→ {}", parts.join(", ")),
         all => format!("→ {} and {} more", parts.join(", "), all - 4),
     }
 }

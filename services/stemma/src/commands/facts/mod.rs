@@ -173,8 +173,11 @@ fn write_parquet(path: &Path, list: &FactList) -> Result<(), CommandError> {
     write_atomically(path, bytes).map_err(|error| failed(&error))
 }
 
+// The name of a column, and what it has of a fact.
+type CsvColumn = (&'static str, fn(&FactInfo) -> Option<String>);
+
 fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
-    let columns: [(&str, fn(&FactInfo) -> Option<String>); 19] = [
+    let columns: [CsvColumn; 19] = [
         ("concept", |fact| Some(fact.concept.clone())),
         ("label", |fact| Some(fact.label.clone())),
         ("entity", |fact| Some(fact.entity.clone())),
