@@ -34,11 +34,11 @@ impl SessionError {
     pub const CODES: [&str; 4] = [
         Self::LIMITS[0],
         Self::LIMITS[1],
-        "model.away",
+        "model.unavailable",
         "model.unusable",
     ];
 
-    /// Stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
+    /// Stable code: `budget.used_up`, `model.unavailable`, `model.unusable`, `prompt.too_long`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BudgetExhausted { .. } => Self::CODES[0],
