@@ -232,7 +232,7 @@ impl Property {
         Self::used_as(Facet)
     }
 
-    /// The properties that conditions are on, each of which is a field of the index.
+    /// The properties of all conditions. Each is a field of the index.
     pub fn filters() -> impl Iterator<Item = Property> {
         Self::used_as(Filter)
     }

@@ -20,7 +20,7 @@ use crate::search::ItemRef;
 const MAX_WORDS: usize = 40;
 // More words between two words leave them unrelated.
 const NEIGHBOR_DISTANCE: usize = 3;
-// Years, quarters and the names of issuers select documents, where they stand on every page.
+// Years, quarters and the names of issuers select documents, and are on every page of these.
 const DOCUMENT_WORD_WEIGHT: f32 = 0.2;
 // A statement named in the query wins over those that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
@@ -38,7 +38,7 @@ pub struct ParsedQuery {
     entries: Vec<TriggeredEntry<'static>>,
     /// Normalized words and their weights (0–1), in the order of the query.
     pub words: Vec<(String, f32)>,
-    /// Neighbors among the words: their indices, and how far apart the second one may stand in a text.
+    /// Neighbors among the words: their indices, and how far apart the second one may be in a text.
     pub pairs: Vec<(usize, usize, u32)>,
     /// Pages and numbered parts it names.
     pub references: QueryReferences,
@@ -82,7 +82,7 @@ impl ParsedQuery {
         let normalized = text.replace('’', "'");
         let lower = normalized.to_lowercase();
         let words = tokenize(&strip_instructions(&normalized));
-        // A name may stand between the words of a phrase, and no name is one: "buying back Acme stock".
+        // A name may be between the words of a phrase, and no name is one: "buying back Acme stock".
         let subject: Vec<String> = words
             .iter()
             .filter(|word| !is_stop_word(word) && !issuer_words.contains(word))
@@ -162,7 +162,7 @@ fn weighted_words(all: &[String], issuer: &[String]) -> Vec<(String, f32)> {
     weighted
 }
 
-// Distinct pairs of words with at most two stop words between them. In a text they may stand one word further apart.
+// Distinct pairs of words with at most two stop words between them. In a text they may be one word further apart.
 fn neighbors(all: &[String], words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
     let mut pairs: Vec<(usize, usize, u32)> = Vec::new();
     let mut previous: Option<(usize, usize)> = None;

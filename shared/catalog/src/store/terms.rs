@@ -26,7 +26,7 @@ pub(crate) enum TermField {
     Stated,
     /// Numbers of the issuer.
     Issuer,
-    /// Names of properties of which a document has a value.
+    /// Names of the properties that a document has.
     HasValue,
     /// One of [`LISTED`], [`WITH_TREE`] and [`FAILED`].
     State,

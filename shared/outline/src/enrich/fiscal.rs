@@ -321,7 +321,7 @@ impl FiscalMentions {
                 let count = self.plain_quarters.get(&(quarter, year));
                 count.copied().unwrap_or(0)
             });
-            // The year before is also the one compared with, the year after only stands in an outlook.
+            // The year before is also the one compared with, the year after is only in an outlook.
             let compared = later * OUTLOOK_PART >= earlier;
             (later.max(earlier) >= MIN_MENTIONS).then_some(if compared { year } else { year - 1 })
         });
@@ -374,7 +374,7 @@ fn named_year(words: &[&str], at: usize) -> Option<NamedYear> {
     })
 }
 
-/// The words from a named year to the end of the period beside it, if they say that the year ended then.
+/// The words from a named year to the end of the period next to it, if they say that the year ended then.
 fn binding_words(words: &[&str], year: NamedYear, end: CalendarDate) -> Option<String> {
     let behind = &words[year.end..words.len().min(year.end + NEAR)];
     // `2023.` ends a sentence.

@@ -9,7 +9,7 @@ use super::front_page::FrontPage;
 use super::registrant::{clean_name, full_name};
 use super::securities;
 
-// The headline stands among the first lines, the issuer and period on the first pages. Further down other companies and
+// The headline is among the first lines, the issuer and period on the first pages. Further down other companies and
 // periods are mentioned.
 const HEADLINE_LINES: usize = 12;
 const RELEASE_PAGES: usize = 4;

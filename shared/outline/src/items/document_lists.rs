@@ -62,7 +62,7 @@ impl<'a> TargetFinder<'a> {
     }
 
     /// Where an Item begins whose heading is not printed: with the first of the entries below it in the table of contents
-    /// if that stands elsewhere, else with its first sub-section.
+    /// if that is elsewhere, else with its first sub-section.
     pub(super) fn unprinted_start(&self, section: &Section) -> Option<ItemLink> {
         let inside = subtree(section);
         let listed = self
@@ -92,7 +92,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The index to the financial statements, which stands before them.
+    /// The index of the financial statements, which precedes them.
     pub(super) fn statements_index(&self) -> Option<ItemLink> {
         let is_index =
             |key: &str| key.starts_with("indexto") && key.contains("financialstatements");

@@ -116,7 +116,7 @@ impl ItemMap<'_> {
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
                 (None, None) if is_expected(entry) => {
-                    // A heading that was not found stands in the Item before it, so that its end is in doubt.
+                    // A heading that was not found is in the Item before it, so that its end is in doubt.
                     if self.form.always_names(entry)
                         && let Some(before) = items.last_mut()
                         && before.section.is_some()
@@ -282,7 +282,7 @@ impl ItemMap<'_> {
         None
     }
 
-    /// Whether a link leads to an Item that the text names beside this one. That `Items 10 and 11` have one answer does not make
+    /// Whether a link leads to an Item that the text names together with this one. That `Items 10 and 11` have one answer does not make
     /// Item 11 the content of Item 10.
     fn is_listed_beside(&self, entry: &FormItem, link: &ItemLink, text: &ItemText) -> bool {
         let ItemTarget::Section(id) = link.target else {
@@ -416,7 +416,7 @@ fn extent(
     (pages.or(own), tokens)
 }
 
-/// Where an Item stands in the file, as [`extent`] has its pages.
+/// Where an Item is in the file, as [`extent`] has its pages.
 fn byte_extent(
     sections: &[&Section],
     section: &Section,

@@ -21,7 +21,7 @@ use crate::structure::forms::SecForm;
 const MAX_SECTIONS: usize = 50_000;
 // Longer lines are prose and no headings.
 const HEADING_CHARS: usize = 100;
-// The longest topic that stands for a heading.
+// The longest topic that may be a heading.
 const MAX_TOPIC_WORDS: usize = 6;
 // A document is named within this many bytes of a heading of it.
 const MARK_BYTES: usize = 300;

@@ -1,7 +1,7 @@
 //! Rules against display type in documents that are no filings: captions of charts, call-outs, labels of maps and diagrams,
 //! running heads and lists of a chapter's sections.
 //!
-//! Brochures, reports and manuals set all of these like headings. What tells them apart is where they stand: a heading has
+//! Brochures, reports and manuals set all of these like headings. What tells them apart is their place: a heading has
 //! text of the body size below it, and no other heading repeats it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
     (is_worded && number.rest.is_empty()).then_some((number.class, number.value))
 }
 
-/// Whether a heading stands in the margin of a paragraph: the lines before and after it are lines of that paragraph.
+/// Whether a heading is in the margin of a paragraph: the lines before and after it are lines of that paragraph.
 pub(super) fn is_beside_paragraph(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     let lines = document.lines;
     let row = &lines.rows[heading.rows.0];
@@ -106,7 +106,7 @@ pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bo
     counted && !lines.is_large(row) && (is_sentence || is_listed)
 }
 
-/// Whether lines of the same paragraph stand above or below: a quotation, a letterhead, a sentence with bold words.
+/// Whether lines of the same paragraph are above or below: a quotation, a letterhead, a sentence with bold words.
 pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -> bool {
     if heading.style.run_in {
         return false;
@@ -224,7 +224,7 @@ pub(super) fn label_runs(headings: &[&HeadingCandidate], document: &Document<'_>
         .collect()
 }
 
-/// Lowers titles that are larger than all sections and stand on one page only.
+/// Lowers titles that are larger than all sections and are on one page only.
 // As the highest sections they would hold everything up to the end. At the top of a page such a title is the one of a
 // chapter, or of the report: a sibling of the sections, and a leaf on a title page. Elsewhere it is a slogan or a word of a figure: a leaf.
 pub(super) fn lower_lone_titles(heads: &mut [OutlineHead], document: &Document<'_>) {

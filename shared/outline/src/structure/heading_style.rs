@@ -6,7 +6,7 @@ use super::line_features::{LineFeatures, LineTable, RunIn};
 use super::numbering::{self, NumberClass};
 
 /// The style of a heading; smaller values rank higher.
-// The derived order is the rank of styles without any other evidence. Fields therefore stand in order of weight: size
+// The derived order is the rank of styles without any other evidence. Fields are therefore in order of weight: size
 // first, then bold, capitals, centering, emphasis. `false` sorts before `true`, so each flag names the weaker property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HeadingStyle {
@@ -99,7 +99,7 @@ impl HeadingStyle {
         look(self) == look(other) && (self.size - other.size).abs() <= 1
     }
 
-    /// Whether two styles have the same size, weight and case, wherever the lines stand.
+    /// Whether two styles have the same size, weight and case, wherever the lines are.
     pub(super) fn is_like(&self, other: &HeadingStyle) -> bool {
         (self.size, self.plain, self.small) == (other.size, other.plain, other.small)
     }

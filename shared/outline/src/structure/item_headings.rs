@@ -323,9 +323,9 @@ impl ItemSearch<'_, '_> {
         (last, title)
     }
 
-    /// Lowers headings that stand again at the edge of a page.
+    /// Lowers headings that are repeated at the edge of a page.
     // Running heads are recognized by the number of pages that have them, and a short Item does not fill so many. On the
-    // page where an Item begins, its heading may stand below the running head.
+    // page where an Item begins, its heading may be below the running head.
     fn lower_repeats(
         &self,
         placements: &mut [Placement],
@@ -356,7 +356,7 @@ impl ItemSearch<'_, '_> {
         }
     }
 
-    /// Adds Items whose only good heading stands out of the order of the form, in their PART.
+    /// Adds Items whose only good heading is out of the order of the form, in their PART.
     fn add_moved_items(
         &self,
         placements: &[Placement],
@@ -393,7 +393,7 @@ impl ItemSearch<'_, '_> {
         }
     }
 
-    /// Whether only running heads stand above or below a row on its page.
+    /// Whether only running heads are above or below a row on its page.
     fn is_edge(&self, row: usize) -> bool {
         let below = row + 1..self.lines.rows_on(self.lines.rows[row].page as usize).end;
         self.lines.starts_page(row)
@@ -434,7 +434,7 @@ pub(super) fn page_score(target: Option<u32>, predicted: Option<u32>, page: u32)
 }
 
 /// Score of the style of a line: weight, size, capitals and space above add; running heads and small print lose.
-// Small beside a full match of the title: style decides between lines with the same words. A property that the body text
+// Small compared with a full match of the title: style decides between lines with the same words. A property that the body text
 // has, too, says nothing. Running heads lose most, since they repeat real titles word for word.
 pub(super) fn style_score(lines: &LineTable<'_>, at: usize) -> f32 {
     let row = &lines.rows[at];

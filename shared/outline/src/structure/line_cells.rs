@@ -9,8 +9,8 @@ use super::{item_grammar, numbering};
 // A line of a table with as many words is one of a paragraph.
 const PARAGRAPH_WORDS: u16 = 12;
 
-/// Which rows belong to tables that the file declares: rows of cells beside such rows, and labels between rows of figures
-/// (`Region:`). A table that only places text has a number or nothing beside it, or paragraphs between its figures.
+/// Which rows belong to tables that the file declares: rows of cells next to such rows, and labels between rows of figures
+/// (`Region:`). A table that only places text has a number or nothing next to it, or paragraphs between its figures.
 pub(super) fn declared_rows(
     rows: &[LineFeatures<'_>],
     page: &Page,
@@ -62,13 +62,13 @@ fn is_numbered(text: &str) -> bool {
     numbering::first_number(text).is_some() || item_grammar::parse_heading(text).is_some()
 }
 
-/// Size of the largest text of a line: small capitals mix two sizes, and the larger one is that of the font.
+/// Size of the largest text of a line: small capitals mix two sizes, and the larger one is the size of the font.
 pub(super) fn largest_size(line: &Line) -> f32 {
     let sizes = line.runs.iter().map(|run| run.size.points());
     sizes.fold(0.0, f32::max)
 }
 
-/// Whether two neighboring words stand in two cells.
+/// Whether two neighboring words are in two cells.
 pub(super) fn are_apart(left: &Word, right: &Word, size: f32) -> bool {
     right.x0.points() - left.x1.points() > (1.6 * size).max(9.0)
 }

@@ -148,7 +148,7 @@ impl<'a> LineTable<'a> {
         }
     }
 
-    /// Whether only running heads stand above the row on its page.
+    /// Whether only running heads are above the row on its page.
     pub(super) fn starts_page(&self, row: usize) -> bool {
         let page = self.rows[row].page as usize;
         (self.rows_on(page).start..row)
@@ -268,7 +268,7 @@ impl<'a> LineTable<'a> {
                 .is_some_and(|below| self.numbers.contains(&below))
     }
 
-    /// Marks rows with figures beside the first cell or with many cells, and rows right between two such rows.
+    /// Marks rows with figures next to the first cell or with many cells, and rows right between two such rows.
     fn mark_tables(&mut self, pages: &[Page]) {
         for (page, source) in pages.iter().enumerate() {
             let range = self.rows_on(page);
@@ -309,7 +309,7 @@ impl<'a> LineTable<'a> {
     }
 
     // A line is prose if it is long, if the next line continues it, or if it continues the line above. Bold and emphasized lines
-    // are exempt as long as at most four of them stand together: headings are short runs, emphasized paragraphs are not.
+    // are exempt as long as at most four of them are together: headings are short runs, emphasized paragraphs are not.
     fn mark_prose(&mut self, pages: &[Page]) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];

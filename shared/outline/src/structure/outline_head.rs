@@ -23,7 +23,7 @@ pub(super) struct OutlineHead {
 }
 
 impl OutlineHead {
-    /// A section that stands where it was found, with the number of its title.
+    /// A section that is where it was found, with the number of its title.
     pub(super) fn new(
         rows: (usize, usize),
         title: String,

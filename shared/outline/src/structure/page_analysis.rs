@@ -119,7 +119,7 @@ impl<'a> PageAnalysis<'a> {
         self.lines.rows[row].position()
     }
 
-    /// Whether only running heads stand above a row on its page.
+    /// Whether only running heads are above a row on its page.
     pub(crate) fn starts_page(&self, row: usize) -> bool {
         self.lines.starts_page(row)
     }

@@ -290,7 +290,7 @@ impl Router<'_> {
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
-    // Names that match an alias but for a typo in one word, beside those found already.
+    // Names that match an alias but for a typo in one word, besides those found already.
     fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
         let mut corrected: Vec<NameMatch> = Vec::new();
         for at in 0..self.query.words.len() {
@@ -514,7 +514,7 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
     }
 }
 
-// Whether a word is marked as a name: capitalized within a sentence, or at its start with a possessive, or beside a year, a
+// Whether a word is marked as a name: capitalized within a sentence, or at its start with a possessive, or next to a year, a
 // quarter or a form.
 fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
     let Some(word) = query
