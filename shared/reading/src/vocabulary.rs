@@ -256,6 +256,7 @@ word_lists! {
         COLUMN_HEAD_WORDS: WordList,
     }
     "titles.txt" {
+        FRONT_MENTIONS: WordList,
         EXHIBIT_INDEXES: WordList,
         LIGHT_WORDS: WordList,
         INSTRUMENTS: WordList,

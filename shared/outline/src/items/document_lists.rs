@@ -2,7 +2,7 @@
 
 use stemma_document::text::{all_lines, normalize_key};
 use stemma_document::{ItemLink, ItemTarget, PageSpan, Section};
-use stemma_reading::vocabulary::EXHIBIT_INDEXES;
+use stemma_reading::vocabulary::{EXHIBIT_INDEXES, FRONT_MENTIONS};
 
 use super::names::{MIN_TITLE, descendants, on_page, subtree};
 use super::targets::{TargetFinder, link};
@@ -38,10 +38,9 @@ impl<'a> TargetFinder<'a> {
 
     /// The page before the first PART or Item that names an Item whose answer is `at the beginning of this document`.
     pub(super) fn front_page(&self, sentences: &[String], number: &str) -> Option<ItemLink> {
-        const FRONT: [&str; 2] = ["at the beginning of this", "at the front of this"];
         let printed = sentences.iter().find_map(|sentence| {
             let lower = sentence.to_lowercase();
-            FRONT.into_iter().find(|words| lower.contains(words))
+            FRONT_MENTIONS.iter().find(|words| lower.contains(*words))
         })?;
         let first = self
             .places
