@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_document::Collection;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::jobs::JobBudget;
 use stemma_llm::calls::{self, CallSum};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
 use stemma_store::PortResult;
 use stemma_store::blobs::Blobs;
+use stemma_store::spend::JobBudget;
 
 use crate::config::Config;
 use crate::embeddings::EmbeddingsConfig;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::Collection;
-use stemma_engine::limit::Limiter;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::embeddings::{Embedder, MAX_TOKENS, OpenAiEmbedder};
 use stemma_llm::prices::Prices;
@@ -14,6 +13,7 @@ use stemma_retrieval::embedding::flat_index::FlatIndex;
 use stemma_retrieval::embedding::{EmbeddingSettings, SemanticRouter};
 use stemma_store::Env;
 use stemma_store::blobs::Blobs;
+use stemma_store::limit::Limiter;
 
 use crate::endpoint::EndpointConfig;
 use crate::error::CommandError;

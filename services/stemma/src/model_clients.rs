@@ -7,11 +7,11 @@ use std::sync::Arc;
 use stemma_answers::tree_search::{AnswerModel, Knowledge, LlmClientSettings, VisionModel};
 use stemma_archive::Vision;
 use stemma_engine::Ports;
-use stemma_engine::limit::Limiter;
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::LlmError;
 use stemma_pipeline::{Purpose, RunSettings};
 use stemma_store::Env;
+use stemma_store::limit::Limiter;
 
 use crate::config::Config;
 use crate::context::Context;

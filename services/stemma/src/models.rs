@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::limit::Limiter;
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::client::{DEFAULT_MAX_REPLY_TOKENS, ModelClient, ModelClientSettings};
 use stemma_llm::http::EndpointError;
@@ -14,6 +13,7 @@ use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
 use stemma_pipeline::{BatchSettings, ModelSettings};
+use stemma_store::limit::Limiter;
 use stemma_store::{Env, Secret};
 
 use crate::endpoint::EndpointConfig;

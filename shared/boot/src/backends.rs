@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use stemma_adapters::rabbit::{Probe, RabbitQueue, RabbitSettings};
 use stemma_adapters::redis::{RedisClient, RedisLedger, RedisLimiter, RedisSettings};
 use stemma_adapters::s3::{self, S3Blobs, S3Credentials, S3Settings};
-use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{Message, Queue};
 use stemma_engine::{MessageKeys, Ports, ledger};
 use stemma_store::blobs::Blobs;
+use stemma_store::limit::{Limiter, MemoryLimiter};
 use stemma_store::time_limit::TimeLimit;
 use stemma_store::{Env, PortError, PortResult, Secret};
 

@@ -1,4 +1,4 @@
-//! Queue, ledger and limiter behind a [`PortLayer`](stemma_store::port_layer::PortLayer).
+//! Queue and ledger behind a [`PortLayer`](stemma_store::port_layer::PortLayer).
 
 use bytes::Bytes;
 use stemma_store::env::Millis;
@@ -8,9 +8,6 @@ use stemma_store::layered;
 use crate::ledger::{
     DeliveryKind, Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord,
     StatusTopic, TaskOutcome, TaskSpec,
-};
-use crate::limit::{
-    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
 };
 use crate::queue::{Depth, Message, Queue, QueueName, RetryDelay, Subscription};
 
@@ -43,16 +40,4 @@ layered! { Ledger, "ledger":
     forget_run(run: &RunId) -> ();
     post_status(topic: StatusTopic; record: StatusRecord, now_ms: Millis) -> ();
     status_records(topic: StatusTopic; now_ms: Millis) -> Vec<StatusRecord>;
-}
-
-layered! { Limiter, "limiter":
-    acquire(bucket: &str; quota: Quota, cost: RequestCost, now_ms: Millis) -> Permit;
-    settle(bucket: &str; quota: Quota, estimated: u32, used: u32) -> ();
-    pause(bucket: &str; until_ms: Millis) -> ();
-    report_limits(bucket: &str; quota: Quota, reported: ReportedLimits, now_ms: Millis) -> ();
-    decrease_rate(bucket: &str; age_ms: u64, now_ms: Millis) -> ();
-    reserve(account: &str; limit: u64, call: AccountReservation, now_ms: Millis) -> Reservation;
-    settle_reservation(account: &str; call: AccountReservation, used: u64, now_ms: Millis) -> ();
-    begin_opening(account: &str; proposed: u64) -> u64;
-    open_account(account: &str; opening: u64, used: u64) -> ();
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use stemma_store::blobs::{Blobs, MemoryBlobs};
 use stemma_store::env::Millis;
+use stemma_store::limit::{Limiter, MemoryLimiter};
 use stemma_store::port_monitor::{PortMonitor, PortTrouble};
 use stemma_store::{Env, Retrying, RetryingBlobs};
 
 use crate::ledger::{Ledger, MemoryLedger};
-use crate::limit::{Limiter, MemoryLimiter};
 use crate::message_auth::MessageKeys;
 use crate::objects::{ObjectLookup, RetryingLookup};
 use crate::queue::{MemoryQueue, Queue};

@@ -2,10 +2,10 @@
 
 use ::metrics::counter;
 use stemma_store::blobs::Blobs;
+use stemma_store::limit::Limiter;
 use stemma_store::port_layer::PortOperations;
 
 use crate::ledger::Ledger;
-use crate::limit::Limiter;
 use crate::metrics::{self, DeliveryOutcome};
 use crate::queue::{Queue, QueueName};
 

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stemma_engine::Ports;
-use stemma_engine::jobs::{
-    self, BudgetRegistry, CallReservation, JobBudget, JobManifest, JobOptions, PauseReason,
-    SpendAmount, SpendLog, SpendMeasure,
-};
+use stemma_engine::jobs::{self, BudgetRegistry, JobManifest, JobOptions, PauseReason, SpendLog};
 use stemma_engine::ledger::Ledger;
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, Outage};
 use stemma_store::blobs::list_all;
 use stemma_store::key::{RunId, RunRef};
 use stemma_store::port_error::PortResult;
+use stemma_store::spend::{CallReservation, JobBudget, SpendAmount, SpendMeasure};
 use stemma_store::{Env, JobId, Priority};
 
 const SLOW: FaultRates = FaultRates {

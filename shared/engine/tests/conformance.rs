@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use stemma_engine::ledger::MemoryLedger;
-use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{MemoryQueue, Queue};
 use stemma_engine_testing::ledger_conformance::LedgerUnderTest;
 use stemma_engine_testing::{
     blobs_conformance, ledger_conformance, limit_conformance, queue_conformance,
 };
 use stemma_store::blobs::{Blobs, FolderBlobs, MemoryBlobs};
+use stemma_store::limit::{Limiter, MemoryLimiter};
 
 #[tokio::test(start_paused = true)]
 async fn memory_queue() {

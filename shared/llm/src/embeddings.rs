@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use stemma_engine::limit::ReportedLimits;
+use stemma_store::limit::ReportedLimits;
 
 use crate::http::{AuthHeader, Endpoint, EndpointError, HttpTransport};
 use crate::request::{LlmError, TokenUsage};

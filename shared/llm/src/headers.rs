@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
-use stemma_engine::limit::ReportedLimits;
 use stemma_store::env::Millis;
+use stemma_store::limit::ReportedLimits;
 
 use crate::header_time::{parse_duration, parse_http_date, parse_rfc3339};
 

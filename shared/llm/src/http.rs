@@ -9,8 +9,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
-use stemma_engine::limit::ReportedLimits;
 use stemma_store::Env;
+use stemma_store::limit::ReportedLimits;
 use stemma_store::secret::Secret;
 
 use crate::error_body::ErrorBody;
@@ -21,7 +21,7 @@ pub const MAX_REPLY_BYTES: usize = 8 << 20;
 // Bytes read of an error body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Time limit of an upload or download of a batch.
-pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(300);
+pub const FILE_TIMEOUT: Duration = Duration::from_secs(300);
 // Most bytes of a downloaded file. Replies are much shorter than the prompts of a batch, which have at most 64 MB.
 const MAX_FILE_BYTES: usize = 256 << 20;
 const PROCESS_HEADER: &str = "x-stemma-process";
@@ -125,7 +125,7 @@ impl HttpTransport {
         let host = base
             .port()
             .map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
-        stemma_engine::tls::install_crypto_provider();
+        stemma_store::tls::install_crypto_provider();
         let client = Client::builder()
             .redirect(Policy::none())
             .no_proxy()

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use stemma_engine::heartbeat::ModelStatus;
 use stemma_store::env::Millis;
+use stemma_store::model_status::ModelStatus;
 
 use crate::request::TokenUsage;
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_store::Failure;
+use stemma_store::spend::{CallReservation, SpendAmount};
 
 use crate::request::TokenUsage;
 

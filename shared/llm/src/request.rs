@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_engine::limit::ReportedLimits;
 use stemma_store::Failure;
+use stemma_store::limit::ReportedLimits;
 
 use crate::batch::BatchProvider;
 use crate::image::PageImage;

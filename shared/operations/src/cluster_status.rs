@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_engine::diagnosis::{DiagnosisContext, ServerTrouble};
-use stemma_engine::heartbeat::{Heartbeat, ModelBatch, TaskStatus};
+use stemma_engine::heartbeat::{Heartbeat, TaskStatus};
 use stemma_engine::queue::{Depth, Lane};
 use stemma_store::Priority;
+use stemma_store::model_status::ModelBatch;
 
 /// What the running processes do.
 #[derive(Debug, Serialize)]

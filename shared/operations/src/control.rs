@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_archive::ApiError;
-use stemma_engine::jobs::{self, CancelReason, JobBudget, JobControl, PauseReason};
+use stemma_engine::jobs::{self, CancelReason, JobControl, PauseReason};
+use stemma_store::spend::JobBudget;
 use stemma_store::{JobId, PortResult, Priority};
 
 use crate::{Operations, OperationsError};

@@ -6,11 +6,11 @@ use serde::Serialize;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{
-    self, EntryCounts, JobBudget, JobEndReason, JobReport, JobWait, PauseReason, Paused,
-    SpendAmount, SpendMeasure,
+    self, EntryCounts, JobEndReason, JobReport, JobWait, PauseReason, Paused,
 };
 use stemma_engine::ledger::StatusTopic;
 use stemma_llm::calls;
+use stemma_store::spend::{JobBudget, SpendAmount, SpendMeasure};
 use stemma_store::{JobId, PortResult, Priority};
 
 use crate::Operations;

@@ -9,6 +9,7 @@
 //! Not possible here: publishing a tree that was not verified (this does not compile), using a name as a store
 //! path, and side effects of a stage except through its task.
 
+mod batches;
 mod changes;
 pub mod corrections;
 mod external_metadata;
@@ -29,12 +30,12 @@ mod work;
 
 use stemma_engine::stage::StageRegistry;
 
-pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use, most_vision_use};
+pub use batches::{BatchRunners, BatchSettings};
+pub use llm::{Batcher, ModelUse, TextCache, estimate_model_use, most_vision_use};
 pub use settings::{
     ModelSettings, OcrMode, OcrSettings, OnModelFailure, Purpose, PurposeModel, RunSettings,
     StructureMode, VisionSettings,
 };
-pub use stemma_llm::batch::BatchSettings;
 pub use stemma_llm::client::ModelClient;
 pub use versions::{CorrectionChange, FollowedObject, SeenObject, Submission, run_id, run_ref};
 pub(crate) use work::FilingTask;

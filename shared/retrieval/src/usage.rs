@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use stemma_engine::jobs::SpendAmount;
 use stemma_llm::calls::CallRecord;
 use stemma_llm::request::TokenUsage;
 use stemma_store::blobs::Blobs;
 use stemma_store::port_retry::with_retry;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{Env, PortError, RunId};
 
 /// Totals of paid calls.

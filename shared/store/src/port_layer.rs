@@ -8,6 +8,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use crate::blobs::{Blobs, PutOutcome};
+use crate::env::Millis;
+use crate::limit::{
+    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
+};
 use crate::port_error::PortResult;
 
 /// Wraps port calls.
@@ -81,4 +85,16 @@ layered! { Blobs, "blobs":
     children(prefix: &str; after: Option<&str>, limit: usize) -> Vec<String>;
     delete(key: &str) -> ();
     barrier() -> ();
+}
+
+layered! { Limiter, "limiter":
+    acquire(bucket: &str; quota: Quota, cost: RequestCost, now_ms: Millis) -> Permit;
+    settle(bucket: &str; quota: Quota, estimated: u32, used: u32) -> ();
+    pause(bucket: &str; until_ms: Millis) -> ();
+    report_limits(bucket: &str; quota: Quota, reported: ReportedLimits, now_ms: Millis) -> ();
+    decrease_rate(bucket: &str; age_ms: u64, now_ms: Millis) -> ();
+    reserve(account: &str; limit: u64, call: AccountReservation, now_ms: Millis) -> Reservation;
+    settle_reservation(account: &str; call: AccountReservation, used: u64, now_ms: Millis) -> ();
+    begin_opening(account: &str; proposed: u64) -> u64;
+    open_account(account: &str; opening: u64, used: u64) -> ();
 }

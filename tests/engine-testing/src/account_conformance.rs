@@ -7,8 +7,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use stemma_engine::limit::{AccountReservation, Limiter, Reservation};
 use stemma_store::env::Millis;
+use stemma_store::limit::{AccountReservation, Limiter, Reservation};
 
 const START: Millis = 1_767_225_600_000;
 

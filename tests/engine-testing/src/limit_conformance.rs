@@ -10,9 +10,9 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost};
 use stemma_store::env::Millis;
 use stemma_store::key::Priority;
+use stemma_store::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost};
 
 use crate::account_conformance;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stemma_document::Collection;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::jobs::{self, CHUNK_ENTRIES, JobBudget, PauseReason};
+use stemma_engine::jobs::{self, CHUNK_ENTRIES, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_llm::calls::{self, CallRecord};
@@ -24,6 +24,7 @@ use stemma_pipeline_tests::{
 };
 use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
+use stemma_store::spend::JobBudget;
 use stemma_store::{Env, JobId, Priority};
 
 const PRICES: Prices = Prices {

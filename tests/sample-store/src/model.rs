@@ -9,7 +9,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stemma_answers::tree_search::{AnswerModel, TreeSearchSettings};
 use stemma_document::Collection;
-use stemma_engine::limit::MemoryLimiter;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::embeddings::{Embedder, EmbeddingReply};
 use stemma_llm::http::Endpoint;
@@ -19,6 +18,7 @@ use stemma_retrieval::embedding::embedder::{EmbedderSettings, MeteredEmbedder};
 use stemma_retrieval::embedding::flat_index::FlatIndex;
 use stemma_retrieval::embedding::{EmbeddingSettings, SemanticRouter};
 use stemma_sim::Provider;
+use stemma_store::limit::MemoryLimiter;
 use stemma_store::{Env, Secret};
 
 /// A model behind a simulated provider.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stemma_adapters::redis::{RedisClient, RedisLimiter, RedisSettings};
-use stemma_engine::limit::{AccountReservation, Limiter, Permit, Quota, RequestCost, Reservation};
 use stemma_engine_testing::limit_conformance::conformance;
+use stemma_store::limit::{AccountReservation, Limiter, Permit, Quota, RequestCost, Reservation};
 use stemma_store::{Env, Priority};
 
 use crate::server::{PATIENCE, SharedRedis};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use stemma_adapters::redis::{RedisClient, RedisLedger, RedisLimiter, RedisSettings};
 use stemma_engine::ledger::{DeliveryKind, Ledger, ScheduledItem};
-use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
+use stemma_store::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_store::{Env, JobId, PortError, PortResult, Priority, RunId};
 
 use crate::ledger::{done, key, task_spec};

@@ -2,9 +2,9 @@
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use stemma_engine::jobs::SpendAmount;
 use stemma_llm::request::TokenUsage;
 use stemma_store::Failure;
+use stemma_store::spend::SpendAmount;
 use tokio::sync::Notify;
 
 use stemma_retrieval::usage::CallUsage;

@@ -17,13 +17,14 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stemma_document::{Collection, blob_keys};
-use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ReplyStats};
 use stemma_llm::prices::CallBudget;
 use stemma_llm::request::{LlmRequest, TokenUsage};
 use stemma_llm::structured::{CallLog, complete_structured};
+use stemma_retrieval::usage::{CallAccount, CallStore, CallUsage};
 use stemma_store::blobs::Blobs;
+use stemma_store::spend::{CallReservation, SpendAmount};
 use stemma_store::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 
 use super::budget::{QuestionBudget, SessionBudget, SessionUsage};
@@ -31,7 +32,6 @@ use super::in_flight::InFlightRequests;
 use super::prompt::Prompt;
 use super::response_cache::ResponseCache;
 use super::session_error::SessionError;
-use stemma_retrieval::usage::{CallAccount, CallStore, CallUsage};
 
 // Attempts of a call that got no reply.
 const MAX_RETRIES: u32 = 3;

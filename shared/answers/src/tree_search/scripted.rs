@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use stemma_engine::limit::MemoryLimiter;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_store::Env;
+use stemma_store::limit::MemoryLimiter;
 
 use super::llm_session::{LlmClient, LlmClientSettings};
 

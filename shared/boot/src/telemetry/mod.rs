@@ -105,7 +105,7 @@ fn span_exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     } else {
         format!("{endpoint}/v1/traces")
     };
-    stemma_engine::tls::install_crypto_provider();
+    stemma_store::tls::install_crypto_provider();
     let exporter = SpanExporter::builder()
         .with_http()
         .with_endpoint(url)

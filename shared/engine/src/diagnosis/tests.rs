@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stemma_store::env::{Env, Millis};
 use stemma_store::failure::FailureRecord;
 use stemma_store::key::{JobId, Priority, RunId, TaskKey};
+use stemma_store::model_status::ModelStatus;
 use stemma_store::port_monitor::{PortTrouble, TroubleKind};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,7 @@ use super::*;
 use crate::dead_letter::DeadLetter;
 use crate::heartbeat::{
     HEARTBEAT_INTERVAL, Heartbeat, HeartbeatExtras, HeartbeatReporter, JobProgress, LaneStatus,
-    ModelStatus, StageStatus, TaskStatus, send_heartbeats,
+    StageStatus, TaskStatus, send_heartbeats,
 };
 use crate::jobs::{CancelReason, Cancelled, EntryCounts, JobControl, JobWait, PauseReason, Paused};
 use crate::ledger::{OpenTask, Retry};

@@ -6,9 +6,9 @@ use stemma_store::blobs::{Blobs, get_json, list_all, put_json};
 use stemma_store::env::{Env, Millis};
 use stemma_store::key::{JobId, Priority};
 use stemma_store::port_error::PortResult;
+use stemma_store::spend::JobBudget;
 
 use super::JobEndReason;
-use super::manifest::JobBudget;
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
 use crate::ports::Ports;

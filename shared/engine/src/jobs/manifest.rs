@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use stemma_store::env::Millis;
 use stemma_store::key::{JobId, Priority};
+use stemma_store::spend::JobBudget;
 
 /// One entry of a job; the input is opaque to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +55,6 @@ pub struct JobOptions {
     /// The submission attempt that counts; entries are stored under it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,
-}
-
-/// Spending limit of a job; `None` for no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct JobBudget {
-    /// Billionths of a dollar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nanodollars: Option<u64>,
-    /// Prompt and reply tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
 }
 
 /// Limit of failed entries.

@@ -34,15 +34,13 @@ use stemma_store::port_error::PortResult;
 
 use crate::message::RunOutcome;
 
-pub use budget::{
-    BudgetOwner, BudgetRegistry, CallReservation, SpendAmount, SpendLog, SpendMeasure,
-};
+pub use budget::{BudgetOwner, BudgetRegistry, SpendLog};
 pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
 pub(crate) use head::{JobHead, PartResult};
-pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
+pub use manifest::{JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::{LoadedJob, OpenJob};
 pub use scan::NewestJobs;
 pub(crate) use scan::{JobScan, mark_ended};

@@ -5,8 +5,6 @@
 
 mod anthropic;
 mod openai;
-mod runner;
-mod store;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -16,9 +14,6 @@ use crate::capabilities::ProviderCapabilities;
 use crate::error_body::ErrorBody;
 use crate::http::HttpTransport;
 use crate::request::{LlmError, LlmReply, LlmRequest};
-
-pub use runner::{BatchPayer, BatchRunner, BatchSettings};
-pub use store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, item_id};
 
 /// The batch interface of a provider.
 #[async_trait]

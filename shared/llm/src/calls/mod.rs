@@ -12,9 +12,9 @@ mod test_records;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_engine::jobs::SpendAmount;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{JobId, PortResult, RunId, TaskKey};
 
 pub use spend::job_spend;

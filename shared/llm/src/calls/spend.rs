@@ -1,9 +1,9 @@
 //! What a job has spent, from the names of its call records.
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::jobs::{SpendAmount, SpendMeasure};
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
+use stemma_store::spend::{SpendAmount, SpendMeasure};
 use stemma_store::{JobId, PortResult};
 
 use super::pages::for_each_page;

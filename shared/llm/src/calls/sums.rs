@@ -14,9 +14,9 @@ use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_engine::jobs::SpendAmount;
 use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{JobId, PortResult, RunId};
 
 use super::{CONCURRENT_READS, CallRecord, PAGE_SIZE};

@@ -1,7 +1,7 @@
 //! Call records for tests.
 
-use stemma_engine::jobs::SpendAmount;
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{JobId, RunId, TaskKey};
 
 use super::CallRecord;

@@ -1,7 +1,7 @@
 //! What a model client knows about batches. They pass neither limits nor breaker.
 
-use stemma_engine::heartbeat::ModelBatch;
-use stemma_engine::jobs::SpendAmount;
+use stemma_store::model_status::ModelBatch;
+use stemma_store::spend::SpendAmount;
 
 use super::ModelClient;
 use super::estimate::CallSize;

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use stemma_engine::heartbeat::{ModelBatch, ModelStatus};
-use stemma_engine::jobs::{CallReservation, SpendAmount};
-use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
 use stemma_store::env::Millis;
+use stemma_store::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
+use stemma_store::model_status::{ModelBatch, ModelStatus};
+use stemma_store::spend::{CallReservation, SpendAmount};
 use stemma_store::{Env, Failure, Priority};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, field};

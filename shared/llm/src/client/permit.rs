@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_engine::limit::{Limiter, MemoryLimiter, Permit, Quota, ReportedLimits, RequestCost};
 use stemma_store::env::Millis;
+use stemma_store::limit::{Limiter, MemoryLimiter, Permit, Quota, ReportedLimits, RequestCost};
 use stemma_store::{Failure, PortResult, Priority};
 use tokio::sync::{Semaphore, SemaphorePermit};
 

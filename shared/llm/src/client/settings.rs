@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stemma_engine::limit::Quota;
+use stemma_store::limit::Quota;
 
 use crate::prices::Prices;
 

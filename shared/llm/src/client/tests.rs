@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use stemma_engine::limit::{AccountReservation, Permit, ReportedLimits, RequestCost, Reservation};
+use stemma_store::limit::{AccountReservation, Permit, ReportedLimits, RequestCost, Reservation};
 use stemma_store::{FailureKind, PortError, PortResult};
 
 use super::*;

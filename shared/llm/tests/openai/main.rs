@@ -6,13 +6,13 @@ mod forms;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stemma_engine::limit::ReportedLimits;
 use stemma_llm::http::{Endpoint, MAX_REPLY_BYTES};
 use stemma_llm::image::PageImage;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::request::{
     FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
 };
+use stemma_store::limit::ReportedLimits;
 use stemma_store::secret::Secret;
 use stemma_store::{Env, FailureKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,14 +10,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use stemma_engine::jobs::{CallReservation, SpendAmount};
-use stemma_engine::limit::MemoryLimiter;
 use stemma_llm::client::{ModelClient, ModelClientSettings, ReplyStats};
 use stemma_llm::prices::CallBudget;
 use stemma_llm::request::{
     FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
 };
 use stemma_llm::structured::{CallLog, StructuredOutput, complete_structured};
+use stemma_store::limit::MemoryLimiter;
+use stemma_store::spend::{CallReservation, SpendAmount};
 use stemma_store::{Env, Failure, FailureKind, Priority};
 
 #[derive(Default)]

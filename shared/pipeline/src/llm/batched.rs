@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use stemma_engine::ledger::BATCH_CODE;
-use stemma_llm::batch::{BatchItem, BatchStore, StoredResult, item_id};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::{LlmReply, LlmRequest};
 use stemma_store::{Failure, Priority};
 
 use super::call_log::collection_of;
 use crate::FilingTask;
+use crate::batches::{BatchItem, BatchStore, StoredResult, item_id};
 
 // Batches in which a request may go unexecuted before it is called.
 const MAX_ROUNDS: u32 = 3;

@@ -9,9 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::jobs::{
-    BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog, SpendMeasure,
-};
+use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendLog};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ReplyStats};
 use stemma_llm::prices::{CallBudget, Prices};
@@ -19,6 +17,7 @@ use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
+use stemma_store::spend::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_store::{Env, Failure, PortResult, RunRef, TaskKey, artifact};
 
 use crate::{FilingTask, WorkerDeps};
@@ -79,7 +78,7 @@ impl TaskCallLog {
     }
 
     /// The budgets of a run, for what is not charged by its tasks.
-    pub(super) fn for_run(env: &Env, ports: &Ports, deps: &WorkerDeps, run: &RunRef) -> Self {
+    pub(crate) fn for_run(env: &Env, ports: &Ports, deps: &WorkerDeps, run: &RunRef) -> Self {
         Self {
             env: env.clone(),
             ports: ports.clone(),

@@ -3,7 +3,6 @@
 //! A model has no authority. Replies are typed and bounded, and count only where the text confirms them.
 
 mod batch;
-mod batch_runners;
 mod batched;
 mod call_log;
 mod estimate;
@@ -19,8 +18,8 @@ mod usage;
 
 pub use batch::Batcher;
 pub(crate) use batch::{ExpectedItem, SummaryBatch, delimit_sections};
-pub use batch_runners::BatchRunners;
 pub(crate) use batched::BatchUse;
+pub(crate) use call_log::TaskCallLog;
 pub use estimate::{ModelUse, estimate_model_use, most_vision_use};
 pub(crate) use llm_question::{LlmQuestion, ask, check_digest, check_size, client_for};
 pub(crate) use outline_method::{outline_with_replies, plan_windows};

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use stemma_engine::jobs::{CallReservation, JobBudget, SpendAmount};
 use stemma_llm::prices::CallBudget;
 use stemma_store::Failure;
+use stemma_store::spend::{CallReservation, JobBudget, SpendAmount};
 use tokio::sync::Notify;
 
 /// Failure code of a call that exceeds the budget.

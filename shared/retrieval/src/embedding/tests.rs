@@ -9,14 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use proptest::prelude::*;
 use stemma_document::{Collection, DocId, SectionId};
-use stemma_engine::jobs::JobBudget;
-use stemma_engine::limit::{Limiter, MemoryLimiter, ReportedLimits};
 use stemma_llm::calls;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::embeddings::{Embedder, EmbeddingReply as Made};
 use stemma_llm::prices::{Prices, UnlimitedBudget};
 use stemma_llm::request::{LlmError, TokenUsage};
 use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::limit::{Limiter, MemoryLimiter, ReportedLimits};
+use stemma_store::spend::JobBudget;
 use stemma_store::{Env, RunId};
 
 use super::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};

@@ -12,18 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_util::sync::CancellationToken;
-
-use crate::fault::{FaultInjector, Stall};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::jobs::{self, CancelReason, EntryCounts, JobBudget, PauseReason};
+use stemma_engine::jobs::{self, CancelReason, EntryCounts, PauseReason};
 use stemma_engine::ledger::MemoryLedger;
-use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::{Lane, MemoryQueue, QueueName};
 use stemma_engine::settings;
@@ -31,6 +26,12 @@ use stemma_store::Retrying;
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::env::{Env, Millis};
 use stemma_store::key::{JobId, Priority};
+use stemma_store::limit::MemoryLimiter;
+use stemma_store::spend::JobBudget;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::fault::{FaultInjector, Stall};
 
 use scenario::{FAULTS_UNTIL_MS, job_list};
 use spending::SharedSpending;

@@ -5,10 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_engine::jobs::{
-    self, BudgetOwner, BudgetRegistry, CallReservation, JobBudget, JobManifest, PauseReason,
-    SpendAmount, SpendLog, SpendMeasure,
-};
+use stemma_engine::jobs::{self, BudgetOwner, BudgetRegistry, JobManifest, PauseReason, SpendLog};
 use stemma_engine::ports::Ports;
 use stemma_engine::stage::TaskContext;
 use stemma_store::artifact;
@@ -17,6 +14,7 @@ use stemma_store::env::{Env, Millis};
 use stemma_store::failure::Failure;
 use stemma_store::key::JobId;
 use stemma_store::port_error::PortResult;
+use stemma_store::spend::{CallReservation, JobBudget, SpendAmount, SpendMeasure};
 
 use super::SimulatedWork;
 

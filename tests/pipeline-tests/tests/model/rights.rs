@@ -11,7 +11,7 @@ use stemma_document::{Collection, Digest, DocumentVersion, PublishedTree, TreeOb
 use stemma_engine::Ports;
 use stemma_engine::dead_letter::{self, DeadLetter};
 use stemma_engine::flow::JobOptions;
-use stemma_engine::jobs::{self, CancelReason, JobBudget, PauseReason};
+use stemma_engine::jobs::{self, CancelReason, PauseReason};
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
 use stemma_filings::generate;
 use stemma_llm::batch::{
@@ -28,6 +28,7 @@ use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, subm
 use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::{Blobs, MemoryBlobs, get_json, list_all};
 use stemma_store::port_layer::{Layered, PortLayer};
+use stemma_store::spend::JobBudget;
 use stemma_store::{Env, Failure, JobId, PortResult, Priority, RunRef};
 
 use crate::echo::DeterministicEcho;

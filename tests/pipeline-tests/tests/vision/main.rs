@@ -14,7 +14,7 @@ use stemma_document::{
 };
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::jobs::{self, JobBudget, PauseReason};
+use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_extract::{ExtractError, ExtractJob, Extractor, Task, encode_source, extract};
 use stemma_filings::{FilingKind, Spec, generate};
@@ -24,6 +24,7 @@ use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings, Worke
 use stemma_pipeline_tests::{Services, SingleDocument, report, simulate, submission};
 use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
+use stemma_store::spend::JobBudget;
 use stemma_store::{Env, JobId, Priority};
 
 // The page that text recognition is unsure of: one that has numbers.

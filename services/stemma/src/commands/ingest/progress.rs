@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stemma_engine::heartbeat::ModelBatch;
 use stemma_pipeline::{ModelClient, ReadProgress};
+use stemma_store::model_status::ModelBatch;
 
 use super::summary::IngestTally;
 use crate::commands::format::counts;

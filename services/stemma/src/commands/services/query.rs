@@ -9,13 +9,13 @@ use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
 use stemma_document::Collection;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::limit::Limiter;
 use stemma_gateway::ServerDeps;
 use stemma_gateway::uploads::UploadPort;
 use stemma_operations::Operations;
 use stemma_query::{ServeError, ServerSettings, serve};
 use stemma_store::Env;
 use stemma_store::blobs::Blobs;
+use stemma_store::limit::Limiter;
 use stemma_store::port_monitor::PortMonitor;
 use tokio_util::sync::CancellationToken;
 

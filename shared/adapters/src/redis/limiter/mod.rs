@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use redis::{Script, ScriptInvocation};
-use stemma_engine::limit::{
+use stemma_store::env::{Env, Millis};
+use stemma_store::key::Priority;
+use stemma_store::limit::{
     AccountReservation, Burst, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
     SETTLED_MS,
 };
-use stemma_store::env::{Env, Millis};
-use stemma_store::key::Priority;
 use stemma_store::port_error::PortResult;
 
 use super::RedisClient;

@@ -1,9 +1,10 @@
 //! Providers of models that block or delay calls.
 
 use stemma_store::env::Millis;
+use stemma_store::model_status::ModelStatus;
 
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext};
-use crate::heartbeat::{Heartbeat, ModelStatus};
+use crate::heartbeat::Heartbeat;
 use crate::ledger::OpenTask;
 
 // A call is slow when it takes longer than three times the p95, and longer than this.

@@ -1,10 +1,11 @@
 //! Why an open task is not done.
 
 use stemma_store::env::Millis;
+use stemma_store::model_status::ModelBatch;
 
 use super::provider::{blocked_provider, slow_provider};
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, RunFacts};
-use crate::heartbeat::{Heartbeat, LaneStatus, ModelBatch};
+use crate::heartbeat::{Heartbeat, LaneStatus};
 use crate::ledger::OpenTask;
 use crate::queue::Lane;
 

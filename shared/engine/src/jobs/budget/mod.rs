@@ -18,19 +18,18 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use stemma_store::env::{Env, Millis};
 use stemma_store::failure::Failure;
 use stemma_store::key::{JobId, RunHeader, RunId, RunRef};
+use stemma_store::limit::{AccountReservation, Reservation};
 use stemma_store::port_error::PortResult;
 use stemma_store::port_retry::{with_long_retry, with_retry};
+use stemma_store::spend::{CallReservation, JobBudget, SpendAmount, SpendMeasure};
 
 use super::control::{JobControl, PauseReason, PauseResult, load_control, pause_once};
 use super::manifest;
-use super::manifest::JobBudget;
 use crate::jobs::JobManifest;
 use crate::ledger::Ledger;
-use crate::limit::{AccountReservation, Reservation};
 use crate::ports::Ports;
 
 // How long the cached owners of a run and controls of a job are used. Each process reads the control of each job in use this
@@ -48,56 +47,6 @@ const CHANGED_RETRY: Duration = Duration::from_secs(1);
 const REOPEN_WAIT: Duration = Duration::from_secs(2);
 // How often one reservation rebuilds a lost account.
 const MAX_REOPENS: usize = 3;
-
-/// An amount that was or may be spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SpendAmount {
-    /// Billionths of a dollar; `None` without a known price.
-    pub nanodollars: Option<u64>,
-    /// Prompt and reply tokens.
-    pub tokens: u64,
-}
-
-impl SpendAmount {
-    /// The sum; its price is unknown where one is.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let nanodollars = self.nanodollars.zip(other.nanodollars);
-        Self {
-            nanodollars: nanodollars.map(|(sum, more)| sum.saturating_add(more)),
-            tokens: self.tokens.saturating_add(other.tokens),
-        }
-    }
-}
-
-/// What of a job's spending has to be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpendMeasure {
-    Tokens,
-    /// Also the cost, which a record without a price only shows when it is read.
-    TokensAndCost,
-}
-
-/// One call that is charged to budgets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallReservation {
-    /// Random; identifies the call on its accounts.
-    pub id: u64,
-    /// The most that it may cost.
-    pub max: SpendAmount,
-    /// By then the call has ended, settled or not: a process may be killed during a call, and a task may be cancelled.
-    pub timeout: Duration,
-}
-
-impl CallReservation {
-    fn on_account(&self, amount: u64) -> AccountReservation {
-        AccountReservation {
-            id: self.id,
-            amount,
-            ttl_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX >> 12),
-        }
-    }
-}
 
 /// Durable record of spending, from which lost accounts are rebuilt.
 #[async_trait]

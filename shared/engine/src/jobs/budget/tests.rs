@@ -1,10 +1,10 @@
 //! Tests of budgets.
 
 use stemma_store::key::Priority;
+use stemma_store::limit::MemoryLimiter;
 
 use super::*;
 use crate::jobs::{JobOptions, JobStart, JobWriter, resume, set_budget};
-use crate::limit::MemoryLimiter;
 
 /// A spend log with a fixed total.
 struct FixedSpend(Mutex<u64>);

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use stemma_engine::heartbeat::ModelBatch;
 use stemma_store::PortResult;
 use stemma_store::env::Millis;
+use stemma_store::model_status::ModelBatch;
 
-use crate::batch::store::{BatchEnd, BatchPlan, BatchStore, Submission};
+use super::store::{BatchEnd, BatchPlan, BatchStore, Submission};
 
 // How long an ended batch is remembered, with the replies that nobody has fetched: as long as providers keep results.
 const RETENTION_MS: Millis = 30 * 24 * 3_600_000;

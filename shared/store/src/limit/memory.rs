@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::env::Millis;
+use crate::key::Priority;
+use crate::port_error::PortResult;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use stemma_store::env::Millis;
-use stemma_store::key::Priority;
-use stemma_store::port_error::PortResult;
 
 use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{

@@ -11,7 +11,7 @@
 //! requests therefore grows by half every ten seconds. A rejection while the other meter was idle confirms the rate,
 //! and then says nothing about the other.
 
-use stemma_store::env::Millis;
+use crate::env::Millis;
 
 // Share of the last minute's rate that remains after a rejection.
 pub(super) const DECREASE_FACTOR: f64 = 0.95;

@@ -10,8 +10,8 @@ use stemma_store::key::run_failure_key;
 use stemma_store::{PortResult, Priority, RunId, RunRef};
 
 use super::queue::{BatchQueue, OpenBatch};
+use super::store::{BatchItem, BatchPlan};
 use super::{BatchRunner, CALLS_AT_ONCE, MAX_BATCH_BYTES, StepError, as_millis};
-use crate::batch::store::{BatchItem, BatchPlan};
 
 // While requests keep arriving, a batch waits at most so many times as long as for a pause.
 const MAX_GATHER: Millis = 10;

@@ -1,7 +1,7 @@
 //! The generic cell rate algorithm (GCRA, ITU-T I.371 Annex A): one theoretical arrival time per meter instead of a
 //! window of timestamps. This file computes the increments of a request, in milliseconds, for every adapter.
 
-use stemma_store::key::Priority;
+use crate::key::Priority;
 
 use super::{Quota, RequestCost};
 

@@ -14,20 +14,20 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_engine::jobs::SpendAmount;
 use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{JobId, PortError, PortResult, RetryingBlobs, RunRef, TaskKey};
 
-use super::BatchResult;
-use crate::request::{FinishReason, LlmReply, TokenUsage};
+use stemma_llm::batch::BatchResult;
+use stemma_llm::request::{FinishReason, LlmReply, TokenUsage};
 
 /// Prefix of the marks that tell which collections have batches at which provider: `batches/{bucket}/{collection}`.
 const MARKS: &str = "batches/";
 
 /// A request that waits for a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchItem {
+pub(crate) struct BatchItem {
     /// See [`item_id`].
     pub id: String,
     pub run: RunRef,
@@ -47,14 +47,14 @@ pub struct BatchItem {
 
 /// Id of the request of a task: 32 hexadecimal digits. The key of a task names everything that its request depends on.
 /// `round` counts the batches in which it was not executed.
-pub fn item_id(scope: &str, task: &TaskKey, round: u32) -> String {
+pub(crate) fn item_id(scope: &str, task: &TaskKey, round: u32) -> String {
     let name = format!("{scope}\n{task}\n{round}");
     blake3::hash(name.as_bytes()).to_hex().as_str()[..32].into()
 }
 
 /// The result of a request, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredReply {
+pub(crate) struct StoredReply {
     /// Time of storing it, and of its line in the call log.
     pub at_ms: Millis,
     /// Time since the submission.
@@ -68,14 +68,14 @@ pub struct StoredReply {
 /// What a reply costs and who pays, as of the moment it was stored. Kept with the reply, because both are part of the name
 /// of its line in the call log, which a repeated step must write under the same name, and both may change meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplyPayment {
+pub(crate) struct ReplyPayment {
     pub cost: SpendAmount,
     pub jobs: Vec<JobId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StoredResult {
+pub(crate) enum StoredResult {
     Reply {
         text: String,
         usage: TokenUsage,
@@ -120,7 +120,7 @@ impl StoredResult {
     }
 
     /// The reply, if there is one.
-    pub fn reply(&self) -> Option<LlmReply> {
+    pub(crate) fn reply(&self) -> Option<LlmReply> {
         let Self::Reply {
             text,
             usage,
@@ -171,7 +171,7 @@ pub(super) struct BatchEnd {
 
 /// The batches of one collection at one provider.
 #[derive(Clone)]
-pub struct BatchStore {
+pub(crate) struct BatchStore {
     pub(super) blobs: RetryingBlobs,
     /// Blob prefix of the collection, without a trailing slash.
     pub(super) collection: String,
@@ -196,7 +196,7 @@ pub(super) async fn collections(blobs: &RetryingBlobs, bucket: &str) -> PortResu
 
 impl BatchStore {
     /// The store of a collection (`c/{name}`) for a rate limit bucket.
-    pub fn new(blobs: &RetryingBlobs, collection: &str, bucket: &str) -> Self {
+    pub(crate) fn new(blobs: &RetryingBlobs, collection: &str, bucket: &str) -> Self {
         let bucket = bucket_name(bucket);
         let name = collection.trim_start_matches("c/");
         Self {
@@ -211,7 +211,7 @@ impl BatchStore {
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when the store cannot be read.
-    pub async fn reply(&self, item: &str) -> PortResult<Option<StoredReply>> {
+    pub(crate) async fn reply(&self, item: &str) -> PortResult<Option<StoredReply>> {
         self.get_or_remove(self.reply_key(item)).await
     }
 
@@ -219,7 +219,7 @@ impl BatchStore {
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when the store cannot be written.
-    pub async fn add(&self, item: &BatchItem) -> PortResult<()> {
+    pub(crate) async fn add(&self, item: &BatchItem) -> PortResult<()> {
         // The mark first: a request in a collection without a mark would never be seen.
         put_json(&self.blobs, &self.mark, &()).await?;
         put_json(&self.blobs, &self.item_key(&item.id), item).await?;

@@ -10,21 +10,23 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use stemma_engine::Ports;
-use stemma_engine::jobs::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_engine::queue::{Lane, QueueName};
+use stemma_llm::batch::{
+    BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch,
+};
+use stemma_llm::calls::job_spend;
+use stemma_llm::client::{ModelClient, ModelClientSettings};
+use stemma_llm::prices::Prices;
+use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_store::env::Millis;
 use stemma_store::key::run_failure_key;
+use stemma_store::spend::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_store::{Env, Failure, JobId, PortError, PortResult, Priority, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};
-use crate::batch::store::{BatchItem, BatchStore, item_id};
-use crate::batch::{BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch};
-use crate::calls::job_spend;
-use crate::client::{ModelClient, ModelClientSettings};
-use crate::prices::Prices;
-use crate::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
+use super::store::{BatchItem, BatchStore, item_id};
+use super::{BatchPayer, BatchRunner, BatchSettings};
 
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 // How long a batch takes.

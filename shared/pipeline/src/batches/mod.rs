@@ -1,7 +1,7 @@
 //! Takes the requests that wait, sends them in batches, and brings the replies.
 //!
 //! One process at a time looks after the batches of a model, under a lease of the ledger. The lease only saves work: what
-//! must not happen twice is prevented by objects that are created once (see [`super::store`]), so two processes that both
+//! must not happen twice is prevented by objects that are created once (see [`store`]), so two processes that both
 //! believe to be the one do no harm. Every step can be repeated after a crash.
 
 mod collect;
@@ -9,6 +9,8 @@ mod collect;
 mod fixture;
 mod plan;
 mod queue;
+mod runners;
+mod store;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -19,18 +21,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stemma_engine::Ports;
-use stemma_engine::heartbeat::ModelBatch;
-use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::ledger::{DeliveryKind, Lease, Ledger};
+use stemma_llm::batch::BatchProvider;
+use stemma_llm::client::ModelClient;
+use stemma_llm::request::LlmError;
 use stemma_store::env::Millis;
+use stemma_store::model_status::ModelBatch;
+use stemma_store::spend::{CallReservation, SpendAmount};
 use stemma_store::{Env, Failure, JobId, PortError, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use self::queue::BatchQueue;
-use super::BatchProvider;
-use super::store::{self, BatchItem, BatchStore};
-use crate::client::ModelClient;
-use crate::request::LlmError;
+
+pub use self::runners::BatchRunners;
+pub(crate) use self::store::{BatchItem, BatchStore, StoredResult, item_id};
 
 /// Settings of a runner. They change when requests are asked, never what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +73,7 @@ const CALLS_AT_ONCE: usize = 16;
 
 /// Who pays for a batch.
 #[async_trait]
-pub trait BatchPayer: Send + Sync {
+pub(crate) trait BatchPayer: Send + Sync {
     /// Reserves the highest cost of a request on the jobs that wait for a run.
     ///
     /// # Errors
@@ -90,7 +94,7 @@ pub trait BatchPayer: Send + Sync {
 }
 
 /// Runs the batches of one model.
-pub struct BatchRunner {
+pub(crate) struct BatchRunner {
     env: Env,
     ports: Ports,
     client: Arc<ModelClient>,

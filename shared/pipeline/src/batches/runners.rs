@@ -6,14 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use stemma_engine::Ports;
-use stemma_engine::jobs::{BudgetOwner, CallReservation, PauseReason, SpendAmount};
-use stemma_llm::batch::{BatchPayer, BatchRunner, BatchSettings};
+use stemma_engine::jobs::{BudgetOwner, PauseReason};
 use stemma_llm::prices::CallBudget;
+use stemma_store::spend::{CallReservation, SpendAmount};
 use stemma_store::{Env, Failure, JobId, RunRef};
 use tokio_util::sync::CancellationToken;
 
-use super::call_log::TaskCallLog;
+use super::{BatchPayer, BatchRunner, BatchSettings};
+
 use crate::WorkerDeps;
+use crate::llm::TaskCallLog;
 
 /// The runners of batches of a worker, one per model.
 pub struct BatchRunners {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fixture::{Crash, Fixture, HOUR, NAMED, UNNAMED};
-use crate::batch::store::StoredResult;
+use super::store::StoredResult;
 
 #[tokio::test(start_paused = true)]
 async fn requests_are_sent_together_and_their_tasks_are_woken() {

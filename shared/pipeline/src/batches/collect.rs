@@ -3,18 +3,16 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use stemma_llm::batch::{BatchPhase, BatchResult};
+use stemma_llm::calls::CallRecord;
+use stemma_llm::request::LlmError;
 use stemma_store::blobs::{Blobs, PutOutcome, put_json};
 use stemma_store::env::Millis;
 use stemma_store::{Failure, PortResult};
 
 use super::queue::BatchQueue;
+use super::store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, Submission};
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};
-use crate::batch::store::{
-    BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, Submission,
-};
-use crate::batch::{BatchPhase, BatchResult};
-use crate::calls::CallRecord;
-use crate::request::LlmError;
 
 // Providers end a batch within a day. One that they no longer know after this time is lost.
 const LOST_AFTER_MS: Millis = 30 * 3_600_000;

@@ -8,10 +8,10 @@ mod aimd;
 mod gcra;
 mod memory;
 
+use crate::env::Millis;
+use crate::key::Priority;
+use crate::port_error::PortResult;
 use async_trait::async_trait;
-use stemma_store::env::Millis;
-use stemma_store::key::Priority;
-use stemma_store::port_error::PortResult;
 
 pub use gcra::Burst;
 pub use memory::MemoryLimiter;
@@ -130,7 +130,7 @@ pub trait Limiter: Send + Sync {
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
-    /// [`stemma_store::PortError`] when the limiter is unavailable; the estimate stays reserved.
+    /// [`crate::PortError`] when the limiter is unavailable; the estimate stays reserved.
     async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32)
     -> PortResult<()>;
 
@@ -156,7 +156,7 @@ pub trait Limiter: Send + Sync {
     /// for longer than that may grant the amount again in the two seconds after its return, before the settlement arrives.
     ///
     /// # Errors
-    /// [`stemma_store::PortError`] when the limiter is unavailable; it may be reserved all the same.
+    /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.
     async fn reserve(
         &self,
         account: &str,
@@ -169,7 +169,7 @@ pub trait Limiter: Send + Sync {
     /// ten minutes charges once. Where the account is lost, the amount is kept and added when the account is opened again.
     ///
     /// # Errors
-    /// [`stemma_store::PortError`] when the limiter is unavailable; the reservation lasts until it expires.
+    /// [`crate::PortError`] when the limiter is unavailable; the reservation lasts until it expires.
     async fn settle_reservation(
         &self,
         account: &str,

@@ -6,16 +6,16 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use stemma_llm::batch::{BatchName, FoundBatch};
+use stemma_llm::http::FILE_TIMEOUT;
+use stemma_llm::request::LlmError;
 use stemma_store::PortResult;
 use stemma_store::blobs::{Blobs, PutOutcome};
 use stemma_store::env::Millis;
 
 use super::queue::BatchQueue;
+use super::store::{BatchEnd, BatchItem, Submission};
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis};
-use crate::batch::store::{BatchEnd, BatchItem, Submission};
-use crate::batch::{BatchName, FoundBatch};
-use crate::http::FILE_TIMEOUT;
-use crate::request::LlmError;
 
 // How long a submission may be under way: an upload and a request, and as long again.
 const ATTEMPT_MS: Millis = 4 * FILE_TIMEOUT.as_millis() as Millis;
