@@ -165,12 +165,7 @@ async fn start(
         index: stemma_archive::IndexSettings::for_folder(cache),
         model: Some(store::model::answer_model(provider)),
     };
-    let operations = Operations::stored(
-        env.clone(),
-        Arc::clone(blobs),
-        Collection::default(),
-        || None,
-    );
+    let operations = Operations::stored(&env, Arc::clone(blobs), Collection::default(), || None);
     let deps = ServerDeps {
         answerers: Some(Arc::new(answers)),
         page_images: Some(page_images()),

@@ -9,7 +9,7 @@ use stemma_engine::executor::TaskExecutor;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_pipeline::{FilingFlow, WorkerDeps, assembler_registry};
-use stemma_store::{Env, Priority};
+use stemma_store::Priority;
 use tokio_util::sync::CancellationToken;
 
 // Concurrent publications; they share the store's barrier.
@@ -19,7 +19,6 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs the assembler until `stop`, then drains.
 pub async fn run(
-    env: Env,
     ports: Ports,
     tools: Arc<WorkerDeps>,
     heartbeat: Arc<HeartbeatReporter>,
@@ -27,14 +26,13 @@ pub async fn run(
 ) {
     let registry = assembler_registry();
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
-        env.clone(),
         ports.clone(),
         registry,
         tools,
         Arc::clone(&heartbeat),
     ));
     let bulk = Consumer {
-        env,
+        env: ports.env,
         queue: ports.queue,
         name: QueueName::Lane(Lane::Publish, Priority::Bulk),
         concurrency: CONCURRENCY,

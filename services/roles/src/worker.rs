@@ -11,7 +11,7 @@ use stemma_engine::executor::TaskExecutor;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_pipeline::{BatchRunners, BatchSettings, FilingFlow, WorkerDeps, worker_registry};
-use stemma_store::{Env, Priority};
+use stemma_store::Priority;
 use tokio_util::sync::CancellationToken;
 
 /// Settings of a worker; they change speed, not results.
@@ -28,7 +28,6 @@ pub struct WorkerSettings {
 
 /// Runs the worker until `stop`, then drains.
 pub async fn run(
-    env: Env,
     ports: Ports,
     tools: Arc<WorkerDeps>,
     settings: WorkerSettings,
@@ -41,7 +40,6 @@ pub async fn run(
         batches,
     } = settings;
     let runner = BatchRunners {
-        env: env.clone(),
         ports: ports.clone(),
         deps: Arc::clone(&tools),
         settings: batches,
@@ -59,19 +57,16 @@ pub async fn run(
         models.iter().for_each(|model| model.stop_new_calls());
     };
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
-        env.clone(),
         ports.clone(),
         worker_registry(),
         tools,
         Arc::clone(&heartbeat),
     ));
     let consume = |lane, priority, concurrency| {
-        let env = env.clone();
-        let queue = ports.queue.clone();
         let name = QueueName::Lane(lane, priority);
         Consumer {
-            env,
-            queue,
+            env: ports.env.clone(),
+            queue: ports.queue.clone(),
             name,
             concurrency,
             grace,

@@ -15,7 +15,6 @@ use stemma_extract::{
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
 use stemma_roles::worker::WorkerSettings;
-use stemma_store::Env;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -51,15 +50,15 @@ pub struct EmbeddedServices {
 impl EmbeddedServices {
     /// Starts coordinator, worker and assembler.
     pub fn start(
-        env: &Env,
         ports: &Ports,
         config: &Config,
         password: Option<String>,
         observer: Observer,
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let heartbeat = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
-        let models = model_clients(config, env, ports, heartbeat.process())?;
+        let heartbeat =
+            HeartbeatReporter::new(&ports.env, format!("pid-{}", std::process::id()), "all");
+        let models = model_clients(config, ports, heartbeat.process())?;
         let sources = SchemeRouter::new(LazyBucketReader::new(config.servers.s3.settings()));
         let deps = worker_deps(config, sources)?
             .with_second_reader(second_reader(config)?)
@@ -73,31 +72,28 @@ impl EmbeddedServices {
             heartbeat: Arc::clone(&heartbeat),
             batches: config.model.provider.batch.settings(),
         };
-        let heartbeats = env.spawn(send_heartbeats(
-            env.clone(),
+        let heartbeats = ports.env.spawn(send_heartbeats(
+            ports.env.clone(),
             Arc::clone(ports.ledger.raw()),
             Arc::clone(&heartbeat),
-            heartbeat_extras(env, ports, &models),
+            heartbeat_extras(ports, &models),
             stop.clone(),
         ));
         let open_documents = config.local.open_documents;
-        let coordinator = env.spawn(stemma_roles::coordinator::run(
-            env.clone(),
+        let coordinator = ports.env.spawn(stemma_roles::coordinator::run(
             ports.clone(),
             open_documents,
             observer,
             Arc::clone(&heartbeat),
             stop.clone(),
         ));
-        let worker = env.spawn(stemma_roles::worker::run(
-            env.clone(),
+        let worker = ports.env.spawn(stemma_roles::worker::run(
             ports.clone(),
             Arc::clone(&deps),
             worker,
             stop.clone(),
         ));
-        let assembler = env.spawn(stemma_roles::assembler::run(
-            env.clone(),
+        let assembler = ports.env.spawn(stemma_roles::assembler::run(
             ports.clone(),
             deps,
             heartbeat,
@@ -139,18 +135,16 @@ impl EmbeddedServices {
 
 /// What a heartbeat says in addition to the work of its process.
 pub fn heartbeat_extras(
-    env: &Env,
     ports: &Ports,
     models: &[Arc<ModelClient>],
 ) -> impl Fn() -> HeartbeatExtras + Send + use<> {
-    let env = env.clone();
     let ports = ports.clone();
     let models = models.to_vec();
     move || HeartbeatExtras {
         models: (models.iter())
             .map(|client| (client.bucket().to_string(), client.heartbeat()))
             .collect(),
-        troubles: ports.troubles(env.now_ms()),
+        troubles: ports.troubles(ports.env.now_ms()),
     }
 }
 

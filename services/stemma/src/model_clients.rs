@@ -26,14 +26,13 @@ const CALL_SLACK_SECONDS: u64 = 5;
 /// Clients of all models for this process, which providers see as `process`; empty if none is configured.
 pub fn model_clients(
     config: &Config,
-    env: &Env,
     ports: &Ports,
     process: &str,
 ) -> Result<Vec<Arc<ModelClient>>, CommandError> {
     config
         .providers()
         .iter()
-        .map(|(name, provider)| provider.model_client(name, env, &ports.limiter, process))
+        .map(|(name, provider)| provider.model_client(name, &ports.env, &ports.limiter, process))
         .collect()
 }
 

@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
+use stemma_store::artifact;
 use stemma_store::blobs::{Blobs, PutOutcome, list_all, put_json};
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::{Failure, FailureKind, FailureRecord};
 use stemma_store::key::{RunId, RunRef, TaskKey, failure_key, failures_prefix, run_failure_key};
 use stemma_store::port_error::{PortError, PortResult};
-use stemma_store::{RetryingBlobs, artifact};
 
 use crate::consumer::{Disposition, Handler};
 use crate::ledger::{Ledger, ScheduledItem, TaskOutcome};
@@ -79,18 +79,12 @@ enum Subject<'a> {
 
 /// Stores a message that could not be handled, unless it is stored. It may say anything, so the letter names no run: a replay
 /// only removes it. `known` is the reason of a message that does not say why.
-pub async fn record(
-    env: &Env,
-    blobs: &RetryingBlobs,
-    message: &Message,
-    known: Option<&str>,
-) -> PortResult<()> {
-    store(env, blobs, message, known, Subject::Unknown).await
+pub async fn record(ports: &Ports, message: &Message, known: Option<&str>) -> PortResult<()> {
+    store(ports, message, known, Subject::Unknown).await
 }
 
 async fn store(
-    env: &Env,
-    blobs: &RetryingBlobs,
+    ports: &Ports,
     message: &Message,
     known: Option<&str>,
     subject: Subject<'_>,
@@ -105,7 +99,7 @@ async fn store(
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
         id: letter_id(message, subject),
-        at_ms: env.now_ms(),
+        at_ms: ports.env.now_ms(),
         queue: dead.map(|dead| dead.queue.clone()),
         deliveries: dead.map_or(1, |dead| dead.deliveries),
         run: run.cloned(),
@@ -115,7 +109,7 @@ async fn store(
         reason: reason.unwrap_or("it cannot be read").into(),
         begins: String::from_utf8_lossy(excerpt).into_owned(),
     };
-    if put_json(blobs, &blob_key(&letter.id), &letter).await? == PutOutcome::Created {
+    if put_json(&ports.blobs, &blob_key(&letter.id), &letter).await? == PutOutcome::Created {
         metrics::dead_letter();
     }
     Ok(())
@@ -270,7 +264,6 @@ fn blob_key(id: &str) -> String {
 
 /// Consumes the dead-letter queue: stores each message, and fails its task for good so that the flow can go on or fail.
 pub struct DeadLetterHandler<W> {
-    env: Env,
     ports: Ports,
     work: PhantomData<fn() -> W>,
 }
@@ -294,14 +287,12 @@ impl<W: Work> Handler for DeadLetterHandler<W> {
 }
 
 impl<W: Work> DeadLetterHandler<W> {
-    pub fn new(env: Env, ports: Ports) -> Self {
+    pub fn new(ports: Ports) -> Self {
         let work = PhantomData;
-        Self { env, ports, work }
+        Self { ports, work }
     }
 
     async fn record(&self, message: &Message) -> PortResult<()> {
-        let env = &self.env;
-        let blobs = &self.ports.blobs;
         let keys = &self.ports.message_keys;
         if let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) {
             return match keys.admit_task::<W>(&task) {
@@ -318,7 +309,7 @@ impl<W: Work> DeadLetterHandler<W> {
         }
         let run = notification.as_ref().and_then(CoordinatorMessage::run);
         let subject = run.map_or(Subject::Unknown, Subject::Run);
-        store(env, blobs, message, None, subject).await
+        store(&self.ports, message, None, subject).await
     }
 
     // Not with the reason that it states: that may be forged as well.
@@ -328,13 +319,11 @@ impl<W: Work> DeadLetterHandler<W> {
             ..message.clone()
         };
         let reason = refusal.to_string();
-        record(&self.env, &self.ports.blobs, &refused, Some(&reason)).await
+        record(&self.ports, &refused, Some(&reason)).await
     }
 
     async fn record_task(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
-        let env = &self.env;
-        let blobs = &self.ports.blobs;
-        let stored = artifact::readable_outcome(blobs, &task.run.scope, &task.key);
+        let stored = artifact::readable_outcome(&self.ports.blobs, &task.run.scope, &task.key);
         if let Some(outcome) = stored.await? {
             return record_outcome(
                 &self.ports,
@@ -355,8 +344,13 @@ impl<W: Work> DeadLetterHandler<W> {
         }
         let poison = poison_failure(&task.stage);
         let subject = Subject::Task(task);
-        store(env, blobs, message, Some(&poison.message), subject).await?;
-        let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
+        store(&self.ports, message, Some(&poison.message), subject).await?;
+        let record = FailureRecord::new(
+            poison,
+            &task.stage,
+            message.attempts,
+            self.ports.env.now_ms(),
+        );
         record_failure(&self.ports, &task.run, &task.key, record).await
     }
 
@@ -364,7 +358,7 @@ impl<W: Work> DeadLetterHandler<W> {
     // and again loses acknowledgements: the message reaches the delivery limit although its task is healthy, and another message
     // continues it. If that is lost as well, or the ledger is, the coordinator publishes the task again.
     async fn may_go_on(&self, task: &TaskMessage) -> PortResult<bool> {
-        let now_ms = self.env.now_ms();
+        let now_ms = self.ports.env.now_ms();
         let open = self.ports.ledger.open_tasks(&task.run.run).await?;
         let task = open.iter().find(|open| open.key == task.key);
         Ok(task.is_none_or(|open| {
@@ -385,6 +379,7 @@ fn poison_failure(stage: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::Env;
     use stemma_store::key::{Priority, RunId};
 
     use super::*;
@@ -439,7 +434,7 @@ mod tests {
     async fn letters_say_queue_deliveries_and_reason_and_differ_by_queue() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
+        let handler = DeadLetterHandler::<AnyWork>::new(ports.clone());
         for queue in ["flow.03", "cpu.bulk"] {
             let dead = DeadReason {
                 queue: queue.into(),
@@ -469,7 +464,7 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         request(&ports, &task(1)).await;
-        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
+        let handler = DeadLetterHandler::<AnyWork>::new(ports.clone());
         for (published_ms, queue) in [(1, "cpu.bulk"), (60_001, "cpu.bulk.continuation")] {
             let task = task(published_ms);
             let message = Message {
@@ -503,9 +498,7 @@ mod tests {
         let before_ms = env.now_ms() + 1_000;
         for _ in 0..2 {
             let body = format!("garbage at {}", env.now_ms());
-            record(&env, &ports.blobs, &Message::new(body), None)
-                .await
-                .unwrap();
+            record(&ports, &Message::new(body), None).await.unwrap();
             env.sleep(std::time::Duration::from_secs(2)).await;
         }
         let torn = blob_key("torn");
@@ -513,7 +506,7 @@ mod tests {
         let of_others = task(1);
         let message = encode(&of_others).unwrap();
         let subject = Subject::Task(&of_others);
-        let stored = store(&env, &ports.blobs, &message, None, subject).await;
+        let stored = store(&ports, &message, None, subject).await;
         stored.unwrap();
         let blobs = ports.blobs.raw().as_ref();
         let old = older_than(blobs, "c/y/", before_ms).await.unwrap();
@@ -528,7 +521,7 @@ mod tests {
     async fn undeliverable_message_of_a_healthy_task_fails_nothing() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
+        let handler = DeadLetterHandler::<AnyWork>::new(ports.clone());
         let task = task(env.now_ms());
         let run = &task.run.run;
         let key = &task.key;

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use stemma_store::artifact::{self, Artifact};
 use stemma_store::blobs::Blobs;
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::{Failure, FailureKind, FailureRecord};
 use stemma_store::key::{RunId, TaskKey, failure_key, run_failure_key};
 use stemma_store::port_error::{PortError, PortResult};
@@ -39,7 +39,6 @@ const MAX_CRASHES: u32 = 10;
 
 /// Executes tasks: the handler of lane queues.
 pub struct TaskExecutor<W: Work> {
-    env: Env,
     ports: Ports,
     registry: StageRegistry<W>,
     tools: Arc<W::Tools>,
@@ -85,7 +84,6 @@ enum StageResult {
 impl<W: Work> TaskExecutor<W> {
     /// An executor of the stages in `registry`, in the process of `heartbeat`.
     pub fn new(
-        env: Env,
         ports: Ports,
         registry: StageRegistry<W>,
         tools: Arc<W::Tools>,
@@ -93,7 +91,6 @@ impl<W: Work> TaskExecutor<W> {
     ) -> Self {
         zero_counters::register_stages(registry.revisions().into_keys());
         Self {
-            env,
             ports,
             registry,
             tools,
@@ -166,7 +163,7 @@ impl<W: Work> TaskExecutor<W> {
             metrics::queue_time(
                 &task.stage,
                 task.priority,
-                self.env.now_ms().saturating_sub(task.published_ms),
+                self.ports.env.now_ms().saturating_sub(task.published_ms),
             );
         }
         let blobs = &self.ports.blobs;
@@ -190,7 +187,7 @@ impl<W: Work> TaskExecutor<W> {
             Lease::Outdated => return Ok((DeliveryOutcome::Duplicate, Disposition::Ack)),
         };
         Span::current().record("attempt", attempts);
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let running = self.heartbeat.start_task(task, stage.lane(), now);
         // A result is dropped once it is stored, so the artifact is looked for after it: a holder whose lease was lost with the
         // ledger may have stored it meanwhile.
@@ -224,11 +221,10 @@ impl<W: Work> TaskExecutor<W> {
             message: &message.body,
             priority: task.priority,
             attempt: attempts,
-            began_ms: self.env.now_ms(),
+            began_ms: self.ports.env.now_ms(),
             settings: settings.as_ref(),
             tools: self.tools.as_ref(),
             ports: &self.ports,
-            env: &self.env,
         };
         tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "stage started");
         match self
@@ -250,7 +246,7 @@ impl<W: Work> TaskExecutor<W> {
     // How long a task waits for another worker to receive it. Where there is none, as after a rollback, all tasks of a newer
     // program come back again and again, so the pause grows with their age.
     fn delay_for_others(&self, task: &TaskMessage) -> RetryDelay {
-        let age_ms = self.env.now_ms().saturating_sub(task.published_ms);
+        let age_ms = self.ports.env.now_ms().saturating_sub(task.published_ms);
         RetryDelay::at_least(age_ms / 4)
     }
 
@@ -279,7 +275,10 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     fn finish_attempt(&self, running: &RunningTask, how: AttemptOutcome) {
-        metrics::attempt(running.stage(), running.finish(how, self.env.now_ms()));
+        metrics::attempt(
+            running.stage(),
+            running.finish(how, self.ports.env.now_ms()),
+        );
     }
 
     // A failure of the task or of its whole run may be in the blobs although the ledger no longer knows it.
@@ -300,7 +299,7 @@ impl<W: Work> TaskExecutor<W> {
         attempts: u32,
         retry_ms: Option<Millis>,
     ) -> HandleResult {
-        let delay = RetryDelay::at_least(until_ms.saturating_sub(self.env.now_ms()));
+        let delay = RetryDelay::at_least(until_ms.saturating_sub(self.ports.env.now_ms()));
         let delay = delay.min(RetryDelay::Medium);
         (
             DeliveryOutcome::LeasedElsewhere,
@@ -390,7 +389,7 @@ impl<W: Work> TaskExecutor<W> {
             RetryDecision::Wait { within_ms } => {
                 let retry = Retry {
                     code: failure.code,
-                    next_ms: self.env.now_ms() + within_ms,
+                    next_ms: self.ports.env.now_ms() + within_ms,
                     counted: false,
                 };
                 self.release(task, Some(&retry)).await?;
@@ -398,7 +397,7 @@ impl<W: Work> TaskExecutor<W> {
             }
             RetryDecision::Retry { delay, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed; it will be retried");
-                let next_ms = self.env.now_ms() + delay.duration().as_millis() as Millis;
+                let next_ms = self.ports.env.now_ms() + delay.duration().as_millis() as Millis;
                 let retry = Retry {
                     code: failure.code,
                     next_ms,
@@ -439,7 +438,8 @@ impl<W: Work> TaskExecutor<W> {
                     Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
                     Lease::Outdated => return Ok((DeliveryOutcome::Duplicate, Disposition::Ack)),
                 }
-                let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
+                let record =
+                    FailureRecord::new(failure, &task.stage, attempts, self.ports.env.now_ms());
                 record_failure(&self.ports, &task.run, &task.key, record.clone()).await?;
                 self.leased.lock().remove(&task.id());
                 let FailureRecord { code, message, .. } = record;

@@ -1,7 +1,6 @@
 //! The trait of coordinated work: its flow, and how an entry becomes a run.
 
 use async_trait::async_trait;
-use stemma_store::env::Env;
 use stemma_store::failure::FailureRecord;
 use stemma_store::key::RunHeader;
 use stemma_store::port_error::PortResult;
@@ -73,7 +72,7 @@ pub trait Flow: Work {
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when a port is unavailable; the states are recorded again later.
-    async fn record_states(_env: &Env, _ports: &Ports, _records: &[RunRecord]) -> PortResult<()> {
+    async fn record_states(_ports: &Ports, _records: &[RunRecord]) -> PortResult<()> {
         Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_store::env::Env;
 use tokio_util::sync::CancellationToken;
 
 use crate::diagnosis::{DiagnosisContext, gather_context};
@@ -16,18 +15,17 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reads the lanes until `stop`. Every coordinator reports all messages and slots, and the tasks of its own runs.
 pub async fn observe_lanes(
-    env: Env,
     ports: Ports,
     heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
     while !stop.is_cancelled() {
-        let facts = gather_context(&ports, &env).await;
+        let facts = gather_context(&ports).await;
         record(&facts, &heartbeat);
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = env.sleep(INTERVAL) => {}
+            () = ports.env.sleep(INTERVAL) => {}
         }
     }
 }

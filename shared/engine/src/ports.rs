@@ -1,4 +1,4 @@
-//! The four ports of the engine. Calls to queue, ledger and blobs are retried.
+//! The four ports of the engine and the clock. Calls to queue, ledger and blobs are retried.
 
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use crate::queue::{MemoryQueue, Queue};
 /// Everything through which the engine performs IO. Cheap to clone.
 #[derive(Clone)]
 pub struct Ports {
+    /// Clock, randomness and spawning.
+    pub env: Env,
     pub queue: Retrying<dyn Queue>,
     /// Shared short-term state; may be lost.
     pub ledger: Retrying<dyn Ledger>,
@@ -42,6 +44,7 @@ impl Ports {
     ) -> Self {
         let monitor = PortMonitor::default();
         Self {
+            env: env.clone(),
             queue: Retrying::monitored(env, queue, &monitor),
             ledger: Retrying::monitored(env, ledger, &monitor),
             blobs: Retrying::monitored(env, blobs, &monitor),
@@ -54,8 +57,8 @@ impl Ports {
 
     /// The ports with access to documents in buckets.
     #[must_use]
-    pub fn with_objects(self, env: &Env, objects: Arc<dyn ObjectLookup>) -> Self {
-        let env = env.clone();
+    pub fn with_objects(self, objects: Arc<dyn ObjectLookup>) -> Self {
+        let env = self.env.clone();
         Self {
             objects: Some(Arc::new(RetryingLookup { env, objects })),
             ..self

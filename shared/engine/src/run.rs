@@ -8,7 +8,7 @@ use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_store::artifact;
 use stemma_store::blobs::{Blobs, list_all};
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::{Failure, FailureRecord};
 use stemma_store::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use stemma_store::port_error::{PortError, PortResult};
@@ -127,26 +127,25 @@ impl<W: Flow> OpenRun<W> {
     // publishes nothing, and ends if it needs nothing more; workers give its queued tasks back.
     pub(crate) async fn replay(
         &mut self,
-        env: &Env,
         ports: &Ports,
         overdue: bool,
         is_paused: bool,
     ) -> PortResult<ReplayStep> {
-        if !self.fetch_outcomes(env, ports).await? {
+        if !self.fetch_outcomes(ports).await? {
             return Ok(ReplayStep::EpochChanged);
         }
         if self.parked != is_paused {
             let run = &self.header.at.run;
             ports.ledger.park_run(run, is_paused).await?;
             self.parked = is_paused;
-            let now = env.now_ms();
+            let now = ports.env.now_ms();
             self.unfinished
                 .values_mut()
                 .for_each(|task| task.since_ms = now);
         }
         let mut overdue = if overdue && !is_paused {
-            self.find_waiting(env, ports).await?;
-            self.overdue(env, ports).await?
+            self.find_waiting(ports).await?;
+            self.overdue(ports).await?
         } else {
             BTreeSet::new()
         };
@@ -155,7 +154,7 @@ impl<W: Flow> OpenRun<W> {
             return Ok(ReplayStep::Waiting); // nothing new: the flow would return the same
         }
         loop {
-            let replayed = self.replay_flow(&overdue, env.now_ms());
+            let replayed = self.replay_flow(&overdue, ports.env.now_ms());
             self.progress.present = self.outcomes.len();
             self.progress.missing = replayed.missing;
             self.lanes_begun.extend(replayed.lanes_with_outcomes);
@@ -168,7 +167,7 @@ impl<W: Flow> OpenRun<W> {
                 }
                 Err(FlowStop::Pending) => {}
             }
-            let now = env.now_ms();
+            let now = ports.env.now_ms();
             self.requested
                 .extend(replayed.requests.iter().map(|request| (request.key, now)));
             for request in &replayed.requests {
@@ -186,9 +185,8 @@ impl<W: Flow> OpenRun<W> {
             let (torn, reused) = self.reuse_artifacts(ports, existing).await?;
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|request| overdue.remove(&request.key));
-            self.publish_new(env, ports, new).await?;
-            self.publish(env, ports, again, Publication::Overdue)
-                .await?;
+            self.publish_new(ports, new).await?;
+            self.publish(ports, again, Publication::Overdue).await?;
             // Only now, so that a publication that fails is repeated soon.
             if !republished.is_empty() {
                 let run = &self.header.at.run;
@@ -264,21 +262,21 @@ impl<W: Flow> OpenRun<W> {
 
     // Reads the outcomes recorded since the last replay. The first call rebuilds the ledger state from the blobs (I-1).
     // Returns false when the ledger has lost the run.
-    async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> PortResult<bool> {
+    async fn fetch_outcomes(&mut self, ports: &Ports) -> PortResult<bool> {
         let run = self.header.at.run.clone();
         let mut batch = ports.ledger.outcomes(&run, self.cursor).await?;
         if self.epoch.is_some_and(|epoch| epoch != batch.epoch) {
             return Ok(false);
         }
         while self.epoch != Some(batch.epoch) {
-            self.rebuild_from_blobs(env, ports).await?;
+            self.rebuild_from_blobs(ports).await?;
             self.epoch = Some(batch.epoch); // if it is lost again meanwhile, the next batch has another epoch
             batch = ports.ledger.outcomes(&run, 0).await?;
         }
         self.cursor = batch.next;
         self.parked = batch.parked;
         self.settled &= batch.entries.is_empty();
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         for (key, entry) in batch.entries {
             self.unfinished.remove(&key);
             if self.outcomes.insert(key, entry).is_none()
@@ -290,13 +288,13 @@ impl<W: Flow> OpenRun<W> {
         Ok(true)
     }
 
-    async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
+    async fn rebuild_from_blobs(&mut self, ports: &Ports) -> PortResult<()> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let artifacts = artifacts_prefix(scope);
         let failures = failures_prefix(run);
         let item = ScheduledItem::Run(self.header.at.clone());
-        let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
+        let due_ms = ports.env.now_ms() + REPUBLISH_AFTER_MS;
         // Side by side: every run waits for this before it begins.
         let (keys, failed, ()) = tokio::try_join!(
             list_all(&ports.blobs, &artifacts),
@@ -373,12 +371,7 @@ impl<W: Flow> OpenRun<W> {
     }
 
     // Publishes only what the ledger did not know: another coordinator may have published it first.
-    async fn publish_new(
-        &self,
-        env: &Env,
-        ports: &Ports,
-        requests: Vec<TaskRequest>,
-    ) -> PortResult<()> {
+    async fn publish_new(&self, ports: &Ports, requests: Vec<TaskRequest>) -> PortResult<()> {
         if requests.is_empty() {
             return Ok(());
         }
@@ -390,7 +383,7 @@ impl<W: Flow> OpenRun<W> {
                 lane: request.lane,
             })
             .collect();
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         let new = ports
             .ledger
             .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
@@ -406,15 +399,14 @@ impl<W: Flow> OpenRun<W> {
             .into_iter()
             .filter(|request| self.in_flight[&request.key] <= recent_ms)
             .collect();
-        self.publish(env, ports, unknown, Publication::Requested)
-            .await?;
-        self.publish(env, ports, old, Publication::RequestedBeforeLoss)
+        self.publish(ports, unknown, Publication::Requested).await?;
+        self.publish(ports, old, Publication::RequestedBeforeLoss)
             .await
     }
 
     // Asks the ledger which tasks wait for a batch. Only those that ask a model can, and no young one matters.
-    async fn find_waiting(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
-        let now = env.now_ms();
+    async fn find_waiting(&mut self, ports: &Ports) -> PortResult<()> {
+        let now = ports.env.now_ms();
         if !self
             .unfinished
             .values()
@@ -435,8 +427,8 @@ impl<W: Flow> OpenRun<W> {
 
     // Tasks without an outcome in time. Under a backlog everything takes longer and nothing is lost, so due times are
     // compared with a clock that lags by three times the p99 latency, less the normal wait.
-    async fn overdue(&self, env: &Env, ports: &Ports) -> PortResult<BTreeSet<TaskKey>> {
-        let now = env.now_ms();
+    async fn overdue(&self, ports: &Ports) -> PortResult<BTreeSet<TaskKey>> {
+        let now = ports.env.now_ms();
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
         let keys = ports
             .ledger
@@ -451,7 +443,6 @@ impl<W: Flow> OpenRun<W> {
     // Publishes a batch of tasks in a span of its own; its id travels with the messages.
     async fn publish(
         &self,
-        env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
         publication: Publication,
@@ -460,7 +451,7 @@ impl<W: Flow> OpenRun<W> {
             return Ok(());
         };
         let trace = RunTrace::for_run(&self.header.at.run);
-        let publish_batch = trace.publish_span_id(&first.key, env.now_ms());
+        let publish_batch = trace.publish_span_id(&first.key, ports.env.now_ms());
         let span = tracing::info_span!(
             "publish_batch",
             traceparent = trace.traceparent(&trace.root),
@@ -472,14 +463,13 @@ impl<W: Flow> OpenRun<W> {
             ?publication,
         );
         let below = Some(trace.traceparent(&publish_batch));
-        self.publish_wave(env, ports, requests, publication, &below)
+        self.publish_wave(ports, requests, publication, &below)
             .instrument(span)
             .await
     }
 
     async fn publish_wave(
         &self,
-        env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
         publication: Publication,
@@ -493,13 +483,13 @@ impl<W: Flow> OpenRun<W> {
             let queue = QueueName::for_task(request.lane, self.header.priority, continues);
             let key = request.key;
             let stage = request.stage;
-            let message = match self.task_message(ports, request, env.now_ms()) {
+            let message = match self.task_message(ports, request, ports.env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),
                     ..message
                 },
                 Err(error) => {
-                    self.fail_task(env, ports, &key, stage, error).await?;
+                    self.fail_task(ports, &key, stage, error).await?;
                     continue;
                 }
             };
@@ -531,7 +521,6 @@ impl<W: Flow> OpenRun<W> {
     // A task that does not fit in a message fails visibly instead of blocking the run (I-10).
     async fn fail_task(
         &self,
-        env: &Env,
         ports: &Ports,
         key: &TaskKey,
         stage: &str,
@@ -541,7 +530,7 @@ impl<W: Flow> OpenRun<W> {
             "engine.message",
             format!("{stage} cannot be sent: {}", error.message),
         );
-        let record = FailureRecord::new(failure, stage, 1, env.now_ms());
+        let record = FailureRecord::new(failure, stage, 1, ports.env.now_ms());
         record_failure(ports, &self.header.at, key, record).await
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stemma_store::artifact;
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::Failure;
 use stemma_store::key::{Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
 use stemma_store::port_error::PortError;
@@ -113,7 +113,6 @@ pub struct TaskContext<'a, W: Work> {
     pub settings: &'a W::Settings,
     pub tools: &'a W::Tools,
     pub ports: &'a Ports,
-    pub env: &'a Env,
 }
 
 impl<W: Work> TaskContext<'_, W> {

@@ -25,11 +25,11 @@ const SLOW: FaultRates = FaultRates {
     max_delay: Duration::from_millis(50),
 };
 
-async fn slow_job(seed: u64, options: JobOptions) -> (Env, Ports, JobId, RunRef) {
+async fn slow_job(seed: u64, options: JobOptions) -> (Ports, JobId, RunRef) {
     job_behind(FaultPlan::random(seed, SLOW), options).await
 }
 
-async fn job_behind(plan: FaultPlan, options: JobOptions) -> (Env, Ports, JobId, RunRef) {
+async fn job_behind(plan: FaultPlan, options: JobOptions) -> (Ports, JobId, RunRef) {
     let env = Env::simulated(plan.seed);
     let ports = FaultInjector::new(env.clone(), plan).wrap(&Ports::memory(&env));
     let job = JobId("job".into());
@@ -42,28 +42,28 @@ async fn job_behind(plan: FaultPlan, options: JobOptions) -> (Env, Ports, JobId,
         submitted_ms: env.now_ms(),
         options,
     };
-    jobs::submit(&env, &ports, &draft, &[]).await.unwrap();
+    jobs::submit(&ports, &draft, &[]).await.unwrap();
     let run = RunRef {
         run: RunId("run".into()),
         header: "h".into(),
         scope: "s".into(),
     };
     ports.ledger.add_watcher(&run.run, &job).await.unwrap();
-    (env, ports, job, run)
+    (ports, job, run)
 }
 
 #[tokio::test(start_paused = true)]
 async fn processes_that_pause_a_job_together_write_one_record() {
     for seed in 0..20 {
-        let (env, ports, job, run) = slow_job(seed, JobOptions::default()).await;
+        let (ports, job, run) = slow_job(seed, JobOptions::default()).await;
         let one = BudgetRegistry::default();
         let two = BudgetRegistry::default();
-        let owners = one.owners(&env, &ports, &run).await.unwrap();
+        let owners = one.owners(&ports, &run).await.unwrap();
         let prefix = format!("jobs/{job}/control/");
         for records in [1, 3] {
             let pause = async |registry: &BudgetRegistry| {
                 registry
-                    .pause(&env, &ports, &owners, PauseReason::Credentials)
+                    .pause(&ports, &owners, PauseReason::Credentials)
                     .await
             };
             let (a, b, c) = tokio::join!(pause(&one), pause(&one), pause(&two));
@@ -76,8 +76,8 @@ async fn processes_that_pause_a_job_together_write_one_record() {
                     .unwrap()
                     .is_running()
             );
-            env.sleep(Duration::from_secs(5)).await;
-            jobs::resume(&env, &ports, &job).await.unwrap();
+            ports.env.sleep(Duration::from_secs(5)).await;
+            jobs::resume(&ports, &job).await.unwrap();
         }
     }
 }
@@ -115,9 +115,9 @@ async fn what_a_call_cost_counts_after_an_outage_of_the_limiter() {
         }),
         ..JobOptions::default()
     };
-    let (env, ports, _, run) = job_behind(plan, options).await;
+    let (ports, _, run) = job_behind(plan, options).await;
     let budgets = BudgetRegistry::default();
-    let owners = budgets.owners(&env, &ports, &run).await.unwrap();
+    let owners = budgets.owners(&ports, &run).await.unwrap();
     let call = |id| CallReservation {
         id,
         max: tokens(60),
@@ -126,16 +126,14 @@ async fn what_a_call_cost_counts_after_an_outage_of_the_limiter() {
     let log = Arc::new(NothingSpent);
     let reserve = async |id| {
         budgets
-            .reserve(&env, &ports, &owners, &call(id), log.clone())
+            .reserve(&ports, &owners, &call(id), log.clone())
             .await
     };
     reserve(1).await.unwrap();
-    let is_settled = budgets
-        .settle(&env, &ports, &owners, &call(1), tokens(60))
-        .await;
+    let is_settled = budgets.settle(&ports, &owners, &call(1), tokens(60)).await;
     assert!(!is_settled);
     // The reservation has expired by then.
-    env.sleep(Duration::from_secs(125)).await;
+    ports.env.sleep(Duration::from_secs(125)).await;
     assert_eq!(reserve(2).await.unwrap_err().code, "budget.reached");
 }
 
@@ -153,9 +151,9 @@ async fn a_job_is_not_paused_for_a_budget_that_was_raised() {
             budget: Some(budget(100)),
             ..JobOptions::default()
         };
-        let (env, ports, job, run) = slow_job(seed, options).await;
+        let (ports, job, run) = slow_job(seed, options).await;
         let worker = BudgetRegistry::default();
-        let owners = worker.owners(&env, &ports, &run).await.unwrap();
+        let owners = worker.owners(&ports, &run).await.unwrap();
         let call = |id, amount| CallReservation {
             id,
             max: tokens(amount),
@@ -164,19 +162,17 @@ async fn a_job_is_not_paused_for_a_budget_that_was_raised() {
         let reserve = async |id, amount| {
             let call = call(id, amount);
             let log = Arc::new(NothingSpent);
-            let owners = worker.owners(&env, &ports, &run).await?;
-            worker.reserve(&env, &ports, &owners, &call, log).await
+            let owners = worker.owners(&ports, &run).await?;
+            worker.reserve(&ports, &owners, &call, log).await
         };
         reserve(1, 80).await.unwrap();
         worker
-            .settle(&env, &ports, &owners, &call(1, 80), tokens(80))
+            .settle(&ports, &owners, &call(1, 80), tokens(80))
             .await;
         let raise = async {
-            env.sleep(Duration::from_millis(seed)).await;
-            jobs::set_budget(&env, &ports, &job, budget(500))
-                .await
-                .unwrap();
-            jobs::resume(&env, &ports, &job).await.unwrap();
+            ports.env.sleep(Duration::from_millis(seed)).await;
+            jobs::set_budget(&ports, &job, budget(500)).await.unwrap();
+            jobs::resume(&ports, &job).await.unwrap();
         };
         let (reserved, ()) = tokio::join!(reserve(2, 30), raise);
         let control = jobs::load_control(&ports.blobs, &job).await.unwrap();

@@ -141,13 +141,7 @@ impl Fleet {
             ..Ports::memory(&env)
         };
         let heartbeat = HeartbeatReporter::new(&env, "coordinator", "coordinator");
-        let running = Coordinator::<OneStage>::new(
-            env.clone(),
-            ports.clone(),
-            10,
-            Arc::new(|_| ()),
-            heartbeat,
-        );
+        let running = Coordinator::<OneStage>::new(ports.clone(), 10, Arc::new(|_| ()), heartbeat);
         env.spawn(running.run(CancellationToken::new()));
         let fleet = Self {
             env,
@@ -169,7 +163,7 @@ impl Fleet {
             weight: 1,
             input: "text".into(),
         };
-        jobs::submit(&fleet.env, &fleet.ports, &manifest, &[entry])
+        jobs::submit(&fleet.ports, &manifest, &[entry])
             .await
             .unwrap();
         fleet
@@ -193,7 +187,6 @@ impl Fleet {
             ..self.ports.clone()
         };
         let executor = TaskExecutor::new(
-            self.env.clone(),
             ports,
             StageRegistry::default().with_stage::<Count>(),
             Arc::clone(&self.executions),

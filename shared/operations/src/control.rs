@@ -49,20 +49,19 @@ impl Operations {
             let next = format!("stemma status {job}");
             return Err(ApiError::new("job.ended", format!("{job} has ended"), next).into());
         }
-        let env = &self.env;
         let ports = &self.ports;
         match request {
-            ControlRequest::Pause => jobs::pause(env, ports, job, PauseReason::Person).await?,
+            ControlRequest::Pause => jobs::pause(ports, job, PauseReason::Person).await?,
             ControlRequest::Resume { budget } => {
                 if let Some(budget) = budget {
-                    jobs::set_budget(env, ports, job, budget).await?;
+                    jobs::set_budget(ports, job, budget).await?;
                 }
-                jobs::resume(env, ports, job).await?;
+                jobs::resume(ports, job).await?;
             }
             ControlRequest::Priority { priority } => {
-                jobs::prioritize(env, ports, job, priority).await?;
+                jobs::prioritize(ports, job, priority).await?;
             }
-            ControlRequest::Cancel => jobs::cancel(env, ports, job, CancelReason::Person).await?,
+            ControlRequest::Cancel => jobs::cancel(ports, job, CancelReason::Person).await?,
         }
         Ok(jobs::load_control(self.blobs(), job).await?)
     }

@@ -71,7 +71,7 @@ impl Operations {
         let mut unreachable = Vec::new();
         let dead_letters = letters.map_err(|part| unreachable.push(part)).ok();
         let index = index.map_err(|part| unreachable.push(part)).ok().flatten();
-        let mut cluster = ClusterStatus::new(facts, self.env.now_ms());
+        let mut cluster = ClusterStatus::new(facts, self.ports.env.now_ms());
         if !all {
             for process in &mut cluster.processes {
                 process.tasks.clear();

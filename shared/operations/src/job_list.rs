@@ -53,7 +53,7 @@ impl Operations {
         live: &[JobProgress],
     ) -> PortResult<JobList> {
         let is_first = request.after.is_none();
-        let mut newest = NewestJobs::new(self.env.now_ms());
+        let mut newest = NewestJobs::new(self.ports.env.now_ms());
         if let Some(after) = &request.after {
             newest = newest.before(after);
         }
@@ -143,7 +143,7 @@ impl Operations {
         if let Some((collection, status)) = self.recent.ended_jobs.get(job) {
             return Ok((collection == own).then_some(status));
         }
-        let unreadable = || JobStatus::unreadable(job, self.env.now_ms());
+        let unreadable = || JobStatus::unreadable(job, self.ports.env.now_ms());
         let manifest = match self.find(&job.0).await {
             Ok(Some(manifest)) => manifest,
             Ok(None) => return Ok(None),

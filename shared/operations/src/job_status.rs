@@ -203,7 +203,7 @@ impl Operations {
         live: &[JobProgress],
     ) -> PortResult<JobStatus> {
         let blobs = self.blobs();
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         if let Some(report) = jobs::report(blobs, &manifest.job).await? {
             return Ok(ended_view(manifest, report));
         }
@@ -262,7 +262,7 @@ impl Operations {
     pub async fn live_progress(&self) -> PortResult<Vec<JobProgress>> {
         let ledger = self.ports.ledger.raw();
         let records = ledger
-            .status_records(StatusTopic::Jobs, self.env.now_ms())
+            .status_records(StatusTopic::Jobs, self.ports.env.now_ms())
             .await?;
         Ok(JobProgress::merge(records.iter().filter_map(|record| {
             serde_json::from_slice(&record.body).ok()
@@ -281,7 +281,7 @@ impl Operations {
         status: &JobStatus,
     ) -> PortResult<Spending> {
         let control = jobs::load_control(self.blobs(), &manifest.job).await?;
-        let until_ms = status.ended_ms.unwrap_or_else(|| self.env.now_ms());
+        let until_ms = status.ended_ms.unwrap_or_else(|| self.ports.env.now_ms());
         let scope = format!("c/{}", self.collection());
         // Prices belong to the workers: sums of old records do not say what they cost.
         let times = (manifest.submitted_ms, until_ms);
@@ -358,7 +358,7 @@ mod tests {
             ..FaultPlan::default()
         };
         let ports = FaultInjector::new(env.clone(), plan).wrap(&ports);
-        let operations = Operations::live(env, ports, Collection::default());
+        let operations = Operations::live(ports, Collection::default());
         let manifest = JobManifest {
             job: JobId("j-00000000000e1".into()),
             collection: "default".into(),

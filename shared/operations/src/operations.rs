@@ -18,7 +18,6 @@ use crate::{CheckReport, InstallationChecks, OperationsError};
 /// A store with its jobs, and the services that work on them.
 #[derive(Clone)]
 pub struct Operations {
-    pub env: Env,
     /// The ports. Without a cluster, queue and ledger belong to this process and are empty.
     pub ports: Ports,
     /// Whether queue and ledger hold live data.
@@ -43,9 +42,8 @@ pub struct StoreWriter {
 
 impl Operations {
     /// Jobs of a cluster, or of the services in this process.
-    pub fn live(env: Env, ports: Ports, collection: Collection) -> Self {
+    pub fn live(ports: Ports, collection: Collection) -> Self {
         Self {
-            env,
             ports,
             is_live: true,
             collection,
@@ -58,16 +56,16 @@ impl Operations {
 
     /// Jobs of a store, which another process may work on.
     pub fn stored(
-        env: Env,
+        env: &Env,
         blobs: Arc<dyn Blobs>,
         collection: Collection,
         find_writer: impl Fn() -> Option<StoreWriter> + Send + Sync + 'static,
     ) -> Self {
-        let ports = Ports::embedded(&env, blobs);
+        let ports = Ports::embedded(env, blobs);
         Self {
             is_live: false,
             find_writer: Arc::new(find_writer),
-            ..Self::live(env, ports, collection)
+            ..Self::live(ports, collection)
         }
     }
 
@@ -118,13 +116,13 @@ impl Operations {
     /// [`ApiError`] when the store cannot be read.
     pub async fn archive(&self) -> Result<Archive, ApiError> {
         let blobs = Arc::clone(self.ports.blobs.raw());
-        Archive::open(&self.env, blobs, self.collection.clone()).await
+        Archive::open(&self.ports.env, blobs, self.collection.clone()).await
     }
 
     /// What the cluster knows; nothing without one.
     pub async fn observe(&self) -> DiagnosisContext {
         match self.is_live {
-            true => diagnosis::gather_context(&self.ports, &self.env).await,
+            true => diagnosis::gather_context(&self.ports).await,
             false => DiagnosisContext::default(),
         }
     }
@@ -132,7 +130,7 @@ impl Operations {
     /// Like [`Operations::observe`], within two seconds: processes that have not posted yet are missing.
     pub async fn observe_at_once(&self) -> DiagnosisContext {
         match self.is_live {
-            true => diagnosis::gather_context_at_once(&self.ports, &self.env).await,
+            true => diagnosis::gather_context_at_once(&self.ports).await,
             false => DiagnosisContext::default(),
         }
     }

@@ -230,7 +230,7 @@ mod tests {
             let ports = Ports::embedded(&env, Arc::new(blobs));
             let collection = Collection::default();
             Self {
-                operations: Operations::live(env, ports, collection.clone()),
+                operations: Operations::live(ports, collection.clone()),
                 listings,
                 collection,
             }

@@ -14,7 +14,7 @@ use stemma_document::{Change, ChangeKind, Collection, DocumentVersion, blob_keys
 use stemma_engine::Ports;
 use stemma_engine::flow::{RunRecord, RunState};
 use stemma_store::blobs::Blobs;
-use stemma_store::{Env, PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 use crate::notify;
 
@@ -25,23 +25,21 @@ const LIST_PAGE: usize = 1_000;
 /// Writes a change record and announces it. Called after the object that it describes is written: a record must never
 /// refer to a missing object.
 pub(crate) async fn write_change(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     kind: ChangeKind,
 ) -> PortResult<()> {
     let change = Change {
-        at_ms: env.now_ms(),
+        at_ms: ports.env.now_ms(),
         kind,
     };
-    write_record(env, ports, collection, std::slice::from_ref(&change)).await?;
+    write_record(ports, collection, std::slice::from_ref(&change)).await?;
     notify::notify_change(ports, collection, &change).await;
     Ok(())
 }
 
 // Changes that happened at the same time.
 async fn write_record(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     changes: &[Change],
@@ -54,7 +52,7 @@ async fn write_record(
     let record = Bytes::from(record);
     let mut minute = first.at_ms / 60_000;
     loop {
-        let key = blob_keys::change_key_in(collection, minute, first.at_ms, env.random());
+        let key = blob_keys::change_key_in(collection, minute, first.at_ms, ports.env.random());
         ports.blobs.put(&key, record.clone()).await?;
         match newer_minute(ports, collection, minute).await? {
             Some(newer) => minute = newer,
@@ -89,12 +87,8 @@ async fn newer_minute(
 }
 
 /// Records states of runs that have no tree yet, in one record for each collection.
-pub(crate) async fn record_states(
-    env: &Env,
-    ports: &Ports,
-    records: &[RunRecord],
-) -> PortResult<()> {
-    let at_ms = env.now_ms();
+pub(crate) async fn record_states(ports: &Ports, records: &[RunRecord]) -> PortResult<()> {
+    let at_ms = ports.env.now_ms();
     let mut changes: BTreeMap<Collection, Vec<Change>> = BTreeMap::new();
     for record in records {
         match state_change(record) {
@@ -110,7 +104,7 @@ pub(crate) async fn record_states(
     }
     let writes = changes
         .iter()
-        .map(|(collection, changes)| write_record(env, ports, collection, changes));
+        .map(|(collection, changes)| write_record(ports, collection, changes));
     future::try_join_all(writes).await?;
     Ok(())
 }

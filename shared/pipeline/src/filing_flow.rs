@@ -7,7 +7,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest,
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_store::{Env, FailureRecord, PortResult, RunHeader, TaskKey};
+use stemma_store::{FailureRecord, PortResult, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
@@ -69,8 +69,8 @@ impl Flow for FilingFlow {
         versions::run_outcome(ports, run).await
     }
 
-    async fn record_states(env: &Env, ports: &Ports, records: &[RunRecord]) -> PortResult<()> {
-        changes::record_states(env, ports, records).await
+    async fn record_states(ports: &Ports, records: &[RunRecord]) -> PortResult<()> {
+        changes::record_states(ports, records).await
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn health(
         context: &context,
         report: &report,
         sees_all,
-        now_ms: operations.env.now_ms(),
+        now_ms: operations.ports.env.now_ms(),
     };
     let body = html! {
         h1 { "Health" }

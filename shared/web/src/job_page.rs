@@ -53,7 +53,7 @@ pub(crate) async fn job(
         stages,
         spending,
         failures: &failures,
-        now_ms: operations.env.now_ms(),
+        now_ms: operations.ports.env.now_ms(),
     };
     let attempts = match context.param("document") {
         Some(document) => {

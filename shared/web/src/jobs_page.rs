@@ -32,7 +32,7 @@ pub(crate) async fn jobs(
     };
     let list = operations.list_jobs(&request, &facts.jobs).await;
     let list = list.map_err(OperationsError::from)?;
-    let now_ms = operations.env.now_ms();
+    let now_ms = operations.ports.env.now_ms();
     let body = html! {
         h1 { "Jobs" }
         (live(Live::Jobs, &html! {

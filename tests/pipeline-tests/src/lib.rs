@@ -63,51 +63,43 @@ pub struct Services {
 
 impl Services {
     /// Starts the services over `ports`. `lanes`: how many tasks of each lane the worker runs at once.
-    pub fn start(
-        env: &Env,
-        ports: &Ports,
-        deps: WorkerDeps,
-        lanes: impl Into<Vec<(Lane, u16)>>,
-    ) -> Self {
-        Self::start_with(env, [(); 3].map(|()| ports.clone()), deps, lanes)
+    pub fn start(ports: &Ports, deps: WorkerDeps, lanes: impl Into<Vec<(Lane, u16)>>) -> Self {
+        Self::start_with([(); 3].map(|()| ports.clone()), deps, lanes)
     }
 
     /// Starts the services, each over ports of its own: those of the coordinator, the worker and the assembler.
     pub fn start_with(
-        env: &Env,
         [of_coordinator, of_worker, of_assembler]: [Ports; 3],
         deps: WorkerDeps,
         lanes: impl Into<Vec<(Lane, u16)>>,
     ) -> Self {
+        let env = of_coordinator.env.clone();
         const OPEN_DOCUMENTS: usize = 10;
         let deps = Arc::new(deps);
         let stop = CancellationToken::new();
         let worker_settings = WorkerSettings {
             lanes: lanes.into(),
             grace: Duration::from_secs(10),
-            heartbeat: HeartbeatReporter::new(env, "worker", "worker"),
+            heartbeat: HeartbeatReporter::new(&env, "worker", "worker"),
             batches: BatchSettings::default(),
         };
         let coordinator = env.spawn(stemma_roles::coordinator::run(
-            env.clone(),
             of_coordinator,
             OPEN_DOCUMENTS,
             no_observer(),
-            HeartbeatReporter::new(env, "coordinator", "coordinator"),
+            HeartbeatReporter::new(&env, "coordinator", "coordinator"),
             stop.clone(),
         ));
         let worker = env.spawn(stemma_roles::worker::run(
-            env.clone(),
             of_worker,
             Arc::clone(&deps),
             worker_settings,
             stop.clone(),
         ));
         let assembler = env.spawn(stemma_roles::assembler::run(
-            env.clone(),
             of_assembler,
             deps,
-            HeartbeatReporter::new(env, "assembler", "assembler"),
+            HeartbeatReporter::new(&env, "assembler", "assembler"),
             stop.clone(),
         ));
         Self {

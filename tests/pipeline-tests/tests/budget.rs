@@ -112,7 +112,7 @@ impl BudgetScenario {
             Arc::new(InProcessExtractor),
         );
         let deps = deps.with_models([Arc::new(client)]);
-        let services = Services::start(env, &ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 6)]);
+        let services = Services::start(&ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 6)]);
         Self {
             env: env.clone(),
             ports,
@@ -181,7 +181,7 @@ async fn submit_documents(
         priority: Priority::Bulk,
         options,
     };
-    submit(&scenario.env, &scenario.ports, request, documents)
+    submit(&scenario.ports, request, documents)
         .await
         .unwrap()
         .job
@@ -273,10 +273,10 @@ fn budget_pauses_job_until_raised() {
             // Everything but the blobs is lost. With a larger budget the job continues, and repeats no
             // question.
             let scenario = BudgetScenario::start(&env, &store, &filing.pdf);
-            jobs::set_budget(&env, &scenario.ports, &job, budget(all * 2))
+            jobs::set_budget(&scenario.ports, &job, budget(all * 2))
                 .await
                 .unwrap();
-            jobs::resume(&env, &scenario.ports, &job).await.unwrap();
+            jobs::resume(&scenario.ports, &job).await.unwrap();
             report(&env, &store, &job).await.unwrap();
             let second = scenario.end().await;
             let first_requests: BTreeSet<_> = first.iter().collect();

@@ -84,7 +84,7 @@ impl Archive {
     fn start(&self) -> Services {
         let extractor = SlowExtractor(self.env.clone());
         let deps = WorkerDeps::new(Arc::new(NoFiles), Arc::new(extractor));
-        Services::start(&self.env, &self.ports, deps, [(Lane::Cpu, 2)])
+        Services::start(&self.ports, deps, [(Lane::Cpu, 2)])
     }
 
     async fn submit(&self, documents: &[Submission]) -> JobId {
@@ -94,10 +94,7 @@ impl Archive {
             priority: Priority::Bulk,
             options: JobOptions::default(),
         };
-        submit(&self.env, &self.ports, order, documents)
-            .await
-            .unwrap()
-            .job
+        submit(&self.ports, order, documents).await.unwrap().job
     }
 
     async fn upload(&self, name: &str, bytes: Bytes) -> Submission {
@@ -127,7 +124,7 @@ impl Archive {
         while !self.store.has(&claim) {
             self.env.sleep(Duration::from_millis(1)).await;
         }
-        jobs::pause(&self.env, &self.ports, &job, PauseReason::Person)
+        jobs::pause(&self.ports, &job, PauseReason::Person)
             .await
             .unwrap();
         services.stop().await.unwrap();
@@ -268,9 +265,7 @@ fn months_of_collection_take_nothing_that_is_needed_and_leave_nothing_old() {
             archive.env.sleep(2 * DAY).await;
             if week == PAUSED_WEEKS.end {
                 let job = paused.take().unwrap();
-                jobs::resume(&archive.env, &archive.ports, &job)
-                    .await
-                    .unwrap();
+                jobs::resume(&archive.ports, &job).await.unwrap();
                 let report = archive.process(&job).await;
                 assert_eq!(
                     (report.counts.done, report.counts.failed),
@@ -348,9 +343,7 @@ fn all_artifacts_stay_while_a_version_is_open() {
         archive.env.sleep(8 * DAY).await;
         archive.collect().await;
         assert_eq!(archive.artifacts("a.md").await, before);
-        jobs::resume(&archive.env, &archive.ports, &job)
-            .await
-            .unwrap();
+        jobs::resume(&archive.ports, &job).await.unwrap();
         let report = archive.process(&job).await;
         assert_eq!(report.counts.done, 1, "{report:?}");
     })

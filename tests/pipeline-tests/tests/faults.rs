@@ -99,9 +99,9 @@ impl FaultFixture {
             Arc::new(SingleDocument(self.pdf.clone().into())),
             Arc::<CountingExtractor>::clone(&extractor),
         );
-        let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
+        let services = Services::start(&ports, deps, [(Lane::Cpu, 2)]);
 
-        let job = self.submit(&env, &ports).await;
+        let job = self.submit(&ports).await;
         let report = report(&env, &store, &job).await.unwrap();
         let calls = faults.calls();
         services.stop().await.unwrap();
@@ -115,7 +115,7 @@ impl FaultFixture {
     }
 
     // Submits, and retries while a port is unavailable.
-    async fn submit(&self, env: &Env, ports: &Ports) -> stemma_store::JobId {
+    async fn submit(&self, ports: &Ports) -> stemma_store::JobId {
         let collection = Collection::default();
         let settings = RunSettings::default();
         let submission = submission("release.pdf", &self.pdf);
@@ -127,7 +127,7 @@ impl FaultFixture {
                 priority: Priority::Bulk,
                 options: JobOptions::default(),
             };
-            match submit(env, ports, request, documents).await {
+            match submit(ports, request, documents).await {
                 Ok(manifest) => return manifest.job,
                 Err(error) => assert!(error.is_transient(), "{error}"),
             }

@@ -306,7 +306,6 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         let stop = CancellationToken::new();
         let heartbeat = HeartbeatReporter::new(&env, "pipeline", "all");
         let coordinator = Coordinator::<PageFlow>::new(
-            env.clone(),
             ports.clone(),
             4,
             Arc::new(|_| ()),
@@ -319,7 +318,6 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             .with_stage::<DescribeStage>()
             .with_stage::<PublishStage>();
         let executor = Arc::new(TaskExecutor::<PageFlow>::new(
-            env.clone(),
             ports.clone(),
             registry,
             Arc::clone(&log),
@@ -339,7 +337,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
 
         let mut ran = Vec::new();
         for (number, filing) in filings.iter().enumerate() {
-            let job = submit(&env, &ports, number, filing).await;
+            let job = submit(&ports, number, filing).await;
             assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
             let executed = std::mem::take(&mut *log.ran.lock().unwrap());
             let once: BTreeSet<String> = executed.iter().cloned().collect();
@@ -356,7 +354,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
     .unwrap()
 }
 
-async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> JobId {
+async fn submit(ports: &Ports, number: usize, filing: &Filing) -> JobId {
     let pages = filing
         .page_texts
         .iter()
@@ -377,10 +375,10 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
             .unwrap(),
         priority: Priority::Bulk,
         entries: 1,
-        submitted_ms: env.now_ms(),
+        submitted_ms: ports.env.now_ms(),
         options: Default::default(),
     };
-    jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }])
+    jobs::submit(ports, &manifest, &[JobEntry { weight: 1, input }])
         .await
         .unwrap();
     job

@@ -89,9 +89,9 @@ fn labels_that_cannot_be_read_are_a_gap_of_their_filing() {
             priority: Priority::Bulk,
             options: JobOptions::default(),
         };
-        let job = submit(&env, &ports, order, &documents).await.unwrap().job;
+        let job = submit(&ports, order, &documents).await.unwrap().job;
         let deps = WorkerDeps::new(Arc::new(Filings), Arc::new(InProcessExtractor));
-        let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
+        let services = Services::start(&ports, deps, [(Lane::Cpu, 2)]);
         let counts = report(&env, &store, &job).await.unwrap().counts;
         services.stop().await.unwrap();
         assert_eq!(counts.failed, 0, "{counts:?}");

@@ -37,7 +37,7 @@ async fn process(name: &str, content: &[u8]) -> JobReport {
         Arc::new(SingleDocument(content.to_vec().into())),
         Arc::new(InProcessExtractor),
     );
-    let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
+    let services = Services::start(&ports, deps, [(Lane::Cpu, 2)]);
     let submission = submission(name, content);
     let collection = Collection::default();
     let settings = RunSettings::default();
@@ -47,10 +47,7 @@ async fn process(name: &str, content: &[u8]) -> JobReport {
         priority: Priority::Bulk,
         options: JobOptions::default(),
     };
-    let job = submit(&env, &ports, request, &[submission])
-        .await
-        .unwrap()
-        .job;
+    let job = submit(&ports, request, &[submission]).await.unwrap().job;
     let report = report(&env, &store, &job).await.unwrap();
     services.stop().await.unwrap();
     report

@@ -77,7 +77,9 @@ async fn end(blobs: &MemoryBlobs, job: &JobId) {
 
 fn with_jobs(blobs: &Arc<MemoryBlobs>) -> ServerDeps {
     let operations =
-        Operations::stored(Env::system(), blobs.clone(), Collection::default(), || None);
+        Operations::stored(&Env::system(), blobs.clone(), Collection::default(), || {
+            None
+        });
     ServerDeps {
         operations: Some(Arc::new(operations)),
         ..ServerDeps::default()

@@ -15,7 +15,7 @@ use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::queue::QueueName;
 use stemma_engine::{Ports, jobs, settings};
 use stemma_pipeline::{FilingFlow, RunSettings, Submission};
-use stemma_store::{Env, JobId, PortError, PortResult, Priority};
+use stemma_store::{JobId, PortError, PortResult, Priority};
 use tokio_util::sync::CancellationToken;
 
 use self::reindex::Reindex;
@@ -25,14 +25,13 @@ const BYTES_PER_TOKEN: u64 = 16;
 
 /// Runs the coordinator until `stop`, then drains. Opens at most `open_documents` runs at once.
 pub async fn run(
-    env: Env,
     ports: Ports,
     open_documents: usize,
     observer: Observer,
     heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
-    Coordinator::<FilingFlow>::new(env, ports, open_documents, observer, heartbeat)
+    Coordinator::<FilingFlow>::new(ports, open_documents, observer, heartbeat)
         .run(stop)
         .await;
 }
@@ -48,7 +47,7 @@ pub async fn run_reindex(
     heartbeat: Arc<HeartbeatReporter>,
     stop: CancellationToken,
 ) {
-    let env = reindex.env.clone();
+    let env = reindex.ports.env.clone();
     let queue = reindex.ports.queue.clone();
     let name = QueueName::Reindex;
     let concurrency = REINDEX_CONCURRENCY;
@@ -79,10 +78,10 @@ pub struct SubmitRequest<'a> {
 ///
 /// # Errors
 /// [`PortError`] when a port is unavailable, or the name is invalid.
-pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
+pub async fn start_job(ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
     let blobs = &ports.blobs;
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
-    let fresh = JobId::new(env.now_ms(), env.random());
+    let fresh = JobId::new(ports.env.now_ms(), ports.env.random());
     let collection = order.collection.to_string();
     let job = match &order.options.name {
         Some(name) => jobs::job_for_name(blobs, &collection, name, Some(&fresh))
@@ -92,7 +91,7 @@ pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> Po
     };
     let priority = order.priority;
     let options = order.options;
-    let submitted_ms = env.now_ms();
+    let submitted_ms = ports.env.now_ms();
     let draft = JobManifest {
         job,
         collection,
@@ -102,7 +101,7 @@ pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> Po
         submitted_ms,
         options,
     };
-    JobWriter::start(env, ports, draft).await
+    JobWriter::start(ports, draft).await
 }
 
 /// Submits a list of documents as a job.
@@ -110,19 +109,18 @@ pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> Po
 /// # Errors
 /// [`PortError`] when a port is unavailable.
 pub async fn submit(
-    env: &Env,
     ports: &Ports,
     order: SubmitRequest<'_>,
     documents: &[Submission],
 ) -> PortResult<JobManifest> {
-    match start_job(env, ports, order).await? {
+    match start_job(ports, order).await? {
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::NameTaken(taken) => Err(taken.into()),
         JobStart::New(mut submitting) => {
             for document in documents {
                 submitting.push(&ports.blobs, job_entry(document)?).await?;
             }
-            submitting.finish(env, ports).await
+            submitting.finish(ports).await
         }
     }
 }

@@ -40,7 +40,7 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandErr
     let mut entries = Vec::new();
     for tree in trees {
         let collection = &context.collection;
-        entries.push(publish_imported(&env, &store.ports, collection, tree).await?);
+        entries.push(publish_imported(&store.ports, collection, tree).await?);
     }
     let output = &context.output;
     output.show(&entries, || {

@@ -51,7 +51,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     }
     if !args.dry_run {
         for (doc, _) in &documents {
-            stemma_roles::assembler::remove_document(&env, &store.ports, &context.collection, *doc)
+            stemma_roles::assembler::remove_document(&store.ports, &context.collection, *doc)
                 .await?;
         }
     }

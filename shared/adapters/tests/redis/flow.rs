@@ -67,7 +67,7 @@ impl Stage for AddPage {
     }
 
     async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> StageResult<u64> {
-        task.env.sleep(Duration::from_millis(50)).await;
+        task.ports.env.sleep(Duration::from_millis(50)).await;
         task.tools.fetch_add(1, Ordering::SeqCst);
         Ok((self.document * 1_000 + self.number).into())
     }
@@ -163,10 +163,8 @@ impl RedisCluster {
             pages: Arc::default(),
             stop: CancellationToken::new(),
         };
-        let env = cluster.env.clone();
         let heartbeat = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
         let coordinator = Coordinator::<PageSumWork>::new(
-            env,
             cluster.ports.clone(),
             100,
             Arc::new(|_| ()),
@@ -177,10 +175,8 @@ impl RedisCluster {
             .with_stage::<AddPage>()
             .with_stage::<AddTotal>();
         let tools = Arc::clone(&cluster.pages);
-        let env = cluster.env.clone();
         let heartbeat = HeartbeatReporter::new(&cluster.env, "worker", "worker");
         let performer = TaskExecutor::new(
-            env,
             cluster.ports.clone(),
             registry,
             tools,
@@ -218,7 +214,7 @@ impl RedisCluster {
                 input: n.into(),
             })
             .collect();
-        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+        jobs::submit(&self.ports, &manifest, &entries)
             .await
             .unwrap();
         manifest.job

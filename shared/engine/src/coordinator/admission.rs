@@ -50,7 +50,7 @@ impl<W: Flow> Coordinator<W> {
 
     // Claims until no entry can be taken. A slot that becomes free meanwhile is taken at once.
     async fn run_admission_pass(self: &Arc<Self>, stop: &CancellationToken) {
-        let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
+        let idle_since = self.ports.env.now_ms().saturating_sub(JOB_IDLE_MS);
         let mut table = self.jobs.lock().await;
         table.open.retain(|_, job| job.last_event_ms >= idle_since);
         table
@@ -157,7 +157,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn start_unstarted(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let table = self.jobs.lock().await;
         let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
         let runs: Vec<_> = due
@@ -179,7 +179,7 @@ impl<W: Flow> Coordinator<W> {
 
     /// Makes a job wait after a failed call: nothing more is tried for a few seconds, and its progress says why.
     pub(super) fn wait_after(&self, job: &mut OpenJob, step: JobStep, error: &PortError) {
-        if job.waits.failed(step, error, self.env.now_ms()) {
+        if job.waits.failed(step, error, self.ports.env.now_ms()) {
             tracing::warn!(job = %job.manifest.job, %error, "the job waits");
         }
     }
@@ -192,7 +192,7 @@ impl<W: Flow> Coordinator<W> {
             next: Some("check that the store can be written, then submit again".into()),
             stage: "submit".into(),
             attempts: 1,
-            at_ms: self.env.now_ms(),
+            at_ms: self.ports.env.now_ms(),
         };
         self.on_entry_ended(table, entry, RunOutcome::Failed(record.clipped()));
     }

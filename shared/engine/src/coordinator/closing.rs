@@ -31,7 +31,7 @@ impl<W: Flow> Coordinator<W> {
                 biased;
                 () = stop.cancelled() => {}
                 () = self.closing.notified() => {}
-                () = self.env.sleep(CLOSE_INTERVAL) => {}
+                () = self.ports.env.sleep(CLOSE_INTERVAL) => {}
             }
             self.close_stopped().await;
             self.finish_parts().await;
@@ -44,7 +44,7 @@ impl<W: Flow> Coordinator<W> {
     // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this is
     // interrupted, the job has no report yet and is closed again, so no notification is lost.
     async fn close_stopped(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
         let exceeding = self.exceeding_jobs(&table);
         let cancelled = |id: &JobId| {
@@ -118,7 +118,7 @@ impl<W: Flow> Coordinator<W> {
             Some(cancelled) => Some(cancelled),
             None => {
                 let (job, _) = id.split();
-                jobs::cancel(&self.env, &self.ports, &job, CancelReason::TooManyFailed).await?;
+                jobs::cancel(&self.ports, &job, CancelReason::TooManyFailed).await?;
                 self.forget_control(id);
                 self.job_control(id).await?.cancelled
             }
@@ -128,7 +128,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn save_cursors(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let table = self.jobs.lock().await;
         let due: Vec<_> = table
             .heads
@@ -154,7 +154,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn finish_jobs(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let table = self.jobs.lock().await;
         let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
         let due = due.filter_map(|(id, job)| Some((id.clone(), job.finished_report(now)?)));

@@ -20,7 +20,7 @@ impl<W: Flow> Coordinator<W> {
     /// Adds the results of these parts of a job, if there are any. The others are scheduled again: the ledger may have
     /// forgotten them.
     pub(super) async fn check_parts(&self, job: &JobId, parts: Vec<JobId>) -> PortResult<()> {
-        let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
         let reads = stream::iter(parts).map(|id| async move {
             let part = id.split().1.filter(|part| id == job.part(*part));
             let Some(part) = part else {
@@ -37,7 +37,7 @@ impl<W: Flow> Coordinator<W> {
         let results: Vec<_> = reads.buffered(PARTS_AT_ONCE).try_collect().await?;
         let mut table = self.jobs.lock().await;
         if let Some(head) = table.heads.get_mut(job) {
-            head.last_event_ms = self.env.now_ms();
+            head.last_event_ms = self.ports.env.now_ms();
             for (part, result) in results.into_iter().flatten() {
                 head.end_part(part, &result);
             }
@@ -47,7 +47,7 @@ impl<W: Flow> Coordinator<W> {
 
     /// Wakes the next parts of jobs that are running.
     pub(super) async fn wake_parts(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
         let mut parts = Vec::new();
         for (id, head) in &mut table.heads {
@@ -75,14 +75,14 @@ impl<W: Flow> Coordinator<W> {
 
     async fn wake_part(&self, part: JobId) -> PortResult<()> {
         let item = ScheduledItem::Job(part.clone());
-        let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
         self.ports.ledger.schedule(&item, due_ms).await?;
         notify_coordinator(&self.ports, &CoordinatorMessage::Job(part)).await
     }
 
     /// Stores the results of parts whose entries have all ended, and tells the heads.
     pub(super) async fn finish_parts(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let table = self.jobs.lock().await;
         let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
         let due: Vec<_> = due
@@ -125,7 +125,10 @@ impl<W: Flow> Coordinator<W> {
 
     /// Makes a head wait after a failed call.
     pub(super) fn head_waits(&self, head: &mut JobHead, error: &PortError) {
-        if head.waits.failed(JobStep::Save, error, self.env.now_ms()) {
+        if head
+            .waits
+            .failed(JobStep::Save, error, self.ports.env.now_ms())
+        {
             tracing::warn!(job = %head.manifest.job, %error, "the job waits");
         }
     }

@@ -71,7 +71,7 @@ impl<W: Flow> Coordinator<W> {
     /// The control state of a job, or of the job of a part: at most one second old, or 15 while the job is paused.
     pub(super) async fn job_control(&self, job: &JobId) -> PortResult<JobControl> {
         let (job, _) = &job.split();
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let cached = self.job_controls.lock().valid(job, now);
         if let Some(control) = cached {
             return Ok(control);
@@ -90,7 +90,7 @@ impl<W: Flow> Coordinator<W> {
     /// Reads the controls of all open jobs that are not cached, many at once and without holding the table: one after the
     /// other, hundreds of jobs would take longer than their controls are valid. A job whose control cannot be read waits.
     pub(super) async fn refresh_controls(&self) {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let table = self.jobs.lock().await;
         let due = table.open.values().filter(|job| !job.waits.holds(now));
         let mut jobs: BTreeSet<JobId> = due.map(|job| job.manifest.job.clone()).collect();
@@ -193,7 +193,7 @@ impl<W: Flow> Coordinator<W> {
     async fn poll_job_controls_once(&self) -> PortResult<()> {
         self.heartbeat.set_unfinished(self.oldest_tasks());
         self.refresh_controls().await;
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
         let mut changed = false;
         let mut affected = Vec::new();
@@ -238,7 +238,7 @@ impl<W: Flow> Coordinator<W> {
     // Posts the progress of jobs where it has changed, or where the posted record would expire. The table is not locked
     // while records are posted: with hundreds of jobs, a slow ledger would stop admission.
     async fn post_progress(&self) -> PortResult<()> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let reports = self.changed_progress(&mut *self.jobs.lock().await, now);
         let posts = stream::iter(reports).map(|report| async move {
             self.post_job_progress(&report, now).await?;

@@ -27,7 +27,7 @@ impl<W: Flow> Coordinator<W> {
         }
         let mut table = self.jobs.lock().await;
         if let Some(head) = table.heads.get_mut(job) {
-            head.last_event_ms = self.env.now_ms();
+            head.last_event_ms = self.ports.env.now_ms();
             let parts = head.open_parts();
             drop(table);
             self.check_parts(job, parts).await?;
@@ -37,10 +37,8 @@ impl<W: Flow> Coordinator<W> {
         match table.open.get_mut(job) {
             None => {
                 drop(table);
-                let (loaded, control) = tokio::join!(
-                    OpenJob::load(&self.env, &self.ports.blobs, job),
-                    self.job_control(job)
-                );
+                let (loaded, control) =
+                    tokio::join!(OpenJob::load(&self.ports, job), self.job_control(job));
                 let mut table = self.jobs.lock().await;
                 if !self.consumes(QueueName::flow_for(&job.0)) {
                     let text = format!("{job} belongs to another coordinator by now");
@@ -51,7 +49,7 @@ impl<W: Flow> Coordinator<W> {
                     // Loaded again by the poll.
                     Err(error) => {
                         let waits = table.unloaded.entry(job.clone()).or_default();
-                        if waits.failed(JobStep::Load, &error, self.env.now_ms()) {
+                        if waits.failed(JobStep::Load, &error, self.ports.env.now_ms()) {
                             tracing::warn!(%job, %error, "the job cannot be loaded; it waits");
                         }
                         return Ok(());
@@ -85,11 +83,11 @@ impl<W: Flow> Coordinator<W> {
                     return self.ports.ledger.unschedule(&item).await;
                 }
                 let item = ScheduledItem::Job(job.clone());
-                let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
+                let at = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
                 self.ports.ledger.schedule(&item, at).await?;
             }
             Some(open) => {
-                open.last_event_ms = self.env.now_ms();
+                open.last_event_ms = self.ports.env.now_ms();
                 let waiting: Vec<RunHeader> = open
                     .open_runs
                     .values()
@@ -132,7 +130,7 @@ impl<W: Flow> Coordinator<W> {
         let ledger = &self.ports.ledger;
         ledger.add_watcher(&header.at.run, job).await?;
         let item = ScheduledItem::Run(header.at.clone());
-        let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
         ledger.schedule(&item, due_ms).await
     }
 
@@ -155,7 +153,7 @@ impl<W: Flow> Coordinator<W> {
             drop(table);
             return self.on_job_due(job).await;
         };
-        open.last_event_ms = self.env.now_ms();
+        open.last_event_ms = self.ports.env.now_ms();
         let waits = open.open_runs.get(run);
         let waits = waits.map(|(_, header)| header.clone());
         drop(table);
@@ -163,7 +161,7 @@ impl<W: Flow> Coordinator<W> {
             return Ok(());
         };
         let Some(ending) = self.run_outcome(&header).await? else {
-            if let Some(repeated) = self.foreign_messages.note("ended", self.env.now_ms()) {
+            if let Some(repeated) = self.foreign_messages.note("ended", self.ports.env.now_ms()) {
                 tracing::warn!(%job, %run, repeated, "message that a run has ended which is open");
             }
             return Ok(());
@@ -223,7 +221,7 @@ impl<W: Flow> Coordinator<W> {
         self.runs
             .lock()
             .retain(|run, _| QueueName::for_run(run) != queue);
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let items: Vec<_> = released.into_iter().map(ScheduledItem::Job).collect();
         let ledger = self.ports.ledger.raw();
         let handed = try_join_all(items.iter().map(|item| ledger.schedule(item, now))).await;

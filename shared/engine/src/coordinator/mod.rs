@@ -23,7 +23,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex as StdMutex;
-use stemma_store::env::Env;
 use stemma_store::key::{JobId, RunHeader, RunId};
 use stemma_store::port_error::PortResult;
 use tokio::sync::{Mutex, Notify};
@@ -79,7 +78,6 @@ pub type Observer = Arc<dyn Fn(CoordinatorEvent) + Send + Sync>;
 
 /// Drives the jobs and runs of one kind of work.
 pub struct Coordinator<W: Flow> {
-    env: Env,
     ports: Ports,
     // Maximum number of runs open at once.
     open_documents: usize,
@@ -117,7 +115,6 @@ struct JobTable {
 impl<W: Flow> Coordinator<W> {
     /// A coordinator that opens at most `open_documents` runs at once and reports as the process of `heartbeat`.
     pub fn new(
-        env: Env,
         ports: Ports,
         open_documents: usize,
         observer: Observer,
@@ -125,7 +122,6 @@ impl<W: Flow> Coordinator<W> {
     ) -> Arc<Self> {
         zero_counters::register_coordinator();
         Arc::new(Self {
-            env,
             ports,
             open_documents: open_documents.max(1),
             observer,
@@ -148,7 +144,7 @@ impl<W: Flow> Coordinator<W> {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut parts = JoinSet::new();
         parts.spawn(Arc::clone(&self).consume_flows(stop.clone()));
-        let dead_letters = DeadLetterHandler::<W>::new(self.env.clone(), self.ports.clone());
+        let dead_letters = DeadLetterHandler::<W>::new(self.ports.clone());
         let dead = self.consumer(QueueName::Dead, 1);
         parts.spawn(dead.run(Arc::new(dead_letters), stop.clone()));
         parts.spawn(Arc::clone(&self).run_admission(stop.clone()));
@@ -165,7 +161,7 @@ impl<W: Flow> Coordinator<W> {
 
     fn consumer(&self, name: QueueName, concurrency: u16) -> Consumer {
         Consumer {
-            env: self.env.clone(),
+            env: self.ports.env.clone(),
             queue: self.ports.queue.clone(),
             name,
             concurrency,

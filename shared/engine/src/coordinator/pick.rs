@@ -71,7 +71,7 @@ impl<W: Flow> Coordinator<W> {
     /// The next entries, as many as there are slots for and at most `most`. Deficit round robin between collections; within
     /// a collection the most urgent job first, then the oldest.
     pub(super) async fn pick_entries(&self, most: usize) -> Vec<PickedEntry> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
         let mut slots = Slots::of_jobs(self.open_documents, table.open.values());
         let mut picked = Vec::new();
@@ -132,7 +132,7 @@ impl<W: Flow> Coordinator<W> {
     /// Begins to load the entries of at most `most` jobs that come next, if there are free slots. Returns the jobs with the
     /// keys of their chunks.
     pub(super) async fn start_loads(&self, most: usize) -> Vec<(JobId, String)> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
         let slots = Slots::of_jobs(self.open_documents, table.open.values());
         if slots.used >= slots.limit {
@@ -157,7 +157,7 @@ impl<W: Flow> Coordinator<W> {
         };
         match chunk {
             Ok(chunk) => {
-                job.add_entries(&self.env, &chunk.unwrap_or_default());
+                job.add_entries(&self.ports.env, &chunk.unwrap_or_default());
                 job.waits.succeeded(JobStep::ReadEntries);
             }
             Err(error) => {

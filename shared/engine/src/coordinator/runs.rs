@@ -111,12 +111,12 @@ impl<W: Flow> Coordinator<W> {
         if state.covered >= ticket && !wake {
             return Ok(Handled::Here);
         }
-        let wait = state.not_before_ms.saturating_sub(self.env.now_ms());
+        let wait = state.not_before_ms.saturating_sub(self.ports.env.now_ms());
         if wait > 0 {
-            self.env.sleep(Duration::from_millis(wait)).await;
+            self.ports.env.sleep(Duration::from_millis(wait)).await;
         }
         let covers = slot.tickets.load(Ordering::SeqCst);
-        let began = self.env.now_ms();
+        let began = self.ports.env.now_ms();
         // Taken out during the replay. If the replay fails or is interrupted, the tasks it marked as requested may
         // never have been published, so the run is loaded again from the ledger.
         let mut cached = state.open.take();
@@ -143,7 +143,7 @@ impl<W: Flow> Coordinator<W> {
                 return Ok(Handled::Here);
             }
             match open
-                .replay(&self.env, &self.ports, wake, demand == RunDemand::Paused)
+                .replay(&self.ports, wake, demand == RunDemand::Paused)
                 .await?
             {
                 ReplayStep::EpochChanged => lost = Some(open),
@@ -151,7 +151,7 @@ impl<W: Flow> Coordinator<W> {
             }
         };
         // Replays may use about a tenth of a run's time; completions that arrive meanwhile share the next replay.
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let tasks = open.progress.present + open.progress.missing;
         let large = ((tasks / TASKS_PER_MS) as Millis).min(MAX_COALESCE_MS);
         metrics::replay(now.saturating_sub(began));
@@ -179,7 +179,7 @@ impl<W: Flow> Coordinator<W> {
 
     // A crash before the failure is stored leaves the run open, so that it ends, and is recorded, once more.
     async fn end_run(&self, open: &OpenRun<W>, ending: RunOutcome) -> PortResult<()> {
-        if let Some(record) = ending.failure_record(self.env.now_ms()) {
+        if let Some(record) = ending.failure_record(self.ports.env.now_ms()) {
             let state = RunState::Failed(Box::new(record));
             self.record_state(&open.header, state).await?;
         }
@@ -196,7 +196,7 @@ impl<W: Flow> Coordinator<W> {
         match self
             .run_states
             .record(record, |records| async move {
-                W::record_states(&self.env, &self.ports, &records).await
+                W::record_states(&self.ports, &records).await
             })
             .await
         {
@@ -213,7 +213,7 @@ impl<W: Flow> Coordinator<W> {
         let header = match RunHeader::load(blobs, at).await? {
             Ok(header) => header,
             Err(error) => {
-                if let Some(repeated) = self.foreign_messages.note("run", self.env.now_ms()) {
+                if let Some(repeated) = self.foreign_messages.note("run", self.ports.env.now_ms()) {
                     tracing::error!(run = %at.run, %error, repeated, "message for a run without a header of its own");
                 }
                 let item = ScheduledItem::Run(at.clone());
@@ -240,7 +240,7 @@ impl<W: Flow> Coordinator<W> {
             Err(error) if error.is_permanent() => {
                 let failure = Failure::permanent("store.unreadable", error.to_string())
                     .with_next("restore the object from a backup, or submit the document again");
-                let record = FailureRecord::new(failure, "", 1, self.env.now_ms());
+                let record = FailureRecord::new(failure, "", 1, self.ports.env.now_ms());
                 Ok(Some(RunOutcome::Failed(record)))
             }
             outcome => outcome,
@@ -250,9 +250,8 @@ impl<W: Flow> Coordinator<W> {
     // Notifies the jobs that watch the run, then forgets it. Idempotent: if it is interrupted, the run is closed again
     // at its next wake-up.
     async fn close_run(&self, at: &RunRef, ending: RunOutcome, tasks: u64) -> PortResult<()> {
-        let env = &self.env;
         let ledger = &self.ports.ledger;
-        if let Some(record) = ending.failure_record(env.now_ms()) {
+        if let Some(record) = ending.failure_record(self.ports.env.now_ms()) {
             store_failure(&self.ports, &run_failure_key(&at.run), &record).await?;
         }
         for job in ledger.watchers(&at.run).await? {
@@ -287,7 +286,7 @@ impl<W: Flow> Coordinator<W> {
             let progress = StdMutex::default();
             let oldest = StdMutex::default();
             let tickets = AtomicU64::new(0);
-            let started_ms = self.env.now_ms();
+            let started_ms = self.ports.env.now_ms();
             let touched_ms = AtomicU64::new(0);
             let replayed_ms = AtomicU64::new(0);
             Arc::new(RunSlot {
@@ -300,14 +299,15 @@ impl<W: Flow> Coordinator<W> {
                 state: Mutex::new(state),
             })
         });
-        slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
+        slot.touched_ms
+            .store(self.ports.env.now_ms(), Ordering::Relaxed);
         Arc::clone(slot)
     }
 
     // A run that was replayed here before may have moved to another coordinator.
     pub(super) fn owns_run(&self, run: &RunId) -> bool {
         let runs = self.runs.lock();
-        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        let owned_since = self.ports.env.now_ms().saturating_sub(OWNERSHIP_MS);
         runs.get(run)
             .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
     }
@@ -315,7 +315,7 @@ impl<W: Flow> Coordinator<W> {
     /// Progress of the runs owned by this coordinator, by the job that opened them.
     pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, RunProgress> {
         let mut sums: BTreeMap<JobId, RunProgress> = BTreeMap::new();
-        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        let owned_since = self.ports.env.now_ms().saturating_sub(OWNERSHIP_MS);
         let runs = self.runs.lock();
         for slot in runs
             .values()
@@ -334,7 +334,7 @@ impl<W: Flow> Coordinator<W> {
     /// The oldest unfinished task of each lane, over the runs owned by this coordinator.
     pub(super) fn oldest_tasks(&self) -> Vec<OldestTask> {
         let mut oldest: BTreeMap<_, OldestTask> = BTreeMap::new();
-        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        let owned_since = self.ports.env.now_ms().saturating_sub(OWNERSHIP_MS);
         for slot in self.runs.lock().values() {
             if slot.replayed_ms.load(Ordering::Relaxed) <= owned_since {
                 continue;
@@ -349,7 +349,7 @@ impl<W: Flow> Coordinator<W> {
 
     // Drops runs without a recent message: they moved to another coordinator, or were never ours.
     pub(super) fn evict_idle(&self) {
-        let long_ago = self.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
+        let long_ago = self.ports.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
         let mut runs = self.runs.lock();
         runs.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago

@@ -66,7 +66,7 @@ impl<W: Flow> Coordinator<W> {
         let mut stand_by_ms: BTreeMap<u8, Millis> = BTreeMap::new();
         let mut members = BTreeSet::new();
         loop {
-            let now = self.env.now_ms();
+            let now = self.ports.env.now_ms();
             // Without the ledger nobody knows more than before.
             if let Ok(living) = self.living_coordinators(now).await
                 && living != members

@@ -44,7 +44,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn sweep_once(&self) -> PortResult<()> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let items = self
             .ports
             .ledger
@@ -91,7 +91,7 @@ impl<W: Flow> Coordinator<W> {
 
     async fn reschedule_job(&self, job: JobId) -> PortResult<()> {
         let item = ScheduledItem::Job(job.clone());
-        let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
+        let at = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
         self.ports.ledger.schedule(&item, at).await?;
         let table = self.jobs.lock().await;
         let is_here = table.open.contains_key(&job) || table.heads.contains_key(&job);
@@ -108,7 +108,7 @@ impl<W: Flow> Coordinator<W> {
         tokio::select! {
             biased;
             () = stop.cancelled() => false,
-            () = self.env.sleep(duration) => true,
+            () = self.ports.env.sleep(duration) => true,
         }
     }
 }

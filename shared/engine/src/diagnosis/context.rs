@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{join3, try_join, try_join_all};
 use serde::de::DeserializeOwned;
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::key::{JobId, Priority, RunHeader, RunId};
 use stemma_store::port_error::{PortError, PortResult};
 
@@ -73,17 +73,17 @@ const ALL_POSTED: Duration = HEARTBEAT_INTERVAL.saturating_add(LOOK_AGAIN);
 
 /// Gathers what does not depend on a job or run: heartbeats, progress and queue levels. A server that does not answer is
 /// one of the facts.
-pub async fn gather_context(ports: &Ports, env: &Env) -> DiagnosisContext {
-    gather(ports, env, ALL_POSTED).await
+pub async fn gather_context(ports: &Ports) -> DiagnosisContext {
+    gather(ports, ALL_POSTED).await
 }
 
 /// Like [`gather_context`], for pages that look again soon: does not wait for processes that have not posted yet.
-pub async fn gather_context_at_once(ports: &Ports, env: &Env) -> DiagnosisContext {
-    gather(ports, env, Duration::ZERO).await
+pub async fn gather_context_at_once(ports: &Ports) -> DiagnosisContext {
+    gather(ports, Duration::ZERO).await
 }
 
-async fn gather(ports: &Ports, env: &Env, patience: Duration) -> DiagnosisContext {
-    let status = read_status(ports, env, patience);
+async fn gather(ports: &Ports, patience: Duration) -> DiagnosisContext {
+    let status = read_status(ports, patience);
     let depths = within(LOOK_TIMEOUT, "queue.depth", read_depths(ports));
     // No process can post a heartbeat to a Redis that is full, and the last ones are read all the same.
     let writable = ledger::check_writable(ports.ledger.raw().as_ref());
@@ -95,7 +95,7 @@ async fn gather(ports: &Ports, env: &Env, patience: Duration) -> DiagnosisContex
     let (processes, jobs) = status.unwrap_or_default();
     troubles.extend(reported_troubles(&processes));
     DiagnosisContext {
-        now_ms: env.now_ms(),
+        now_ms: ports.env.now_ms(),
         processes,
         jobs,
         depths: depths.unwrap_or_default(),
@@ -117,12 +117,11 @@ async fn within<T>(
 // heartbeats, so it is asked until then.
 async fn read_status(
     ports: &Ports,
-    env: &Env,
     patience: Duration,
 ) -> PortResult<(Vec<Heartbeat>, Vec<JobProgress>)> {
-    let until_ms = env.now_ms() + patience.as_millis() as Millis;
+    let until_ms = ports.env.now_ms() + patience.as_millis() as Millis;
     loop {
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         let ledger = ports.ledger.raw();
         let processes = ledger.status_records(StatusTopic::Processes, now);
         let jobs = ledger.status_records(StatusTopic::Jobs, now);
@@ -132,7 +131,7 @@ async fn read_status(
         if has_all_services(&processes) || now >= until_ms {
             return Ok((processes, JobProgress::merge(decode(&jobs))));
         }
-        env.sleep(LOOK_AGAIN).await;
+        ports.env.sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -756,7 +756,7 @@ async fn emptied_redis_is_asked_until_processes_have_posted_again() {
         let stop = CancellationToken::new();
         send_heartbeats(posting, ledger, heartbeat, HeartbeatExtras::default, stop).await;
     });
-    let facts = gather_context(&ports, &env).await;
+    let facts = gather_context(&ports).await;
     assert_eq!(facts.processes.len(), 1, "{facts:?}");
     assert_eq!(facts.troubles, []);
 }

@@ -77,7 +77,7 @@ impl<W: Work> TaskExecutor<W> {
             return Ok(lease);
         }
         self.release(task, None).await?;
-        self.env.sleep(RENEWAL_GRACE).await;
+        self.ports.env.sleep(RENEWAL_GRACE).await;
         self.try_lease(ledger, task, delivery).await
     }
 
@@ -87,7 +87,7 @@ impl<W: Work> TaskExecutor<W> {
         task: &TaskMessage,
         delivery: DeliveryKind,
     ) -> PortResult<Lease> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let holder = self.heartbeat.process();
         self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
@@ -141,7 +141,7 @@ impl<W: Work> TaskExecutor<W> {
         let ledger = self.ports.ledger.raw().as_ref();
         let mut pause = LEASE_RENEWAL;
         loop {
-            self.env.sleep(pause).await;
+            self.ports.env.sleep(pause).await;
             pause = match self.try_lease(ledger, task, DeliveryKind::Published).await {
                 Ok(_) => LEASE_RENEWAL,
                 Err(error) => {

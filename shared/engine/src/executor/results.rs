@@ -29,7 +29,7 @@ impl<W: Work> TaskExecutor<W> {
         store: impl Future<Output = PortResult<Bytes>>,
     ) -> PortResult<Bytes> {
         let ledger = &self.ports.ledger;
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let hold = async {
             let bytes = artifact.to_bytes();
             if bytes.len() > MAX_HELD_BYTES {
@@ -59,7 +59,7 @@ impl<W: Work> TaskExecutor<W> {
 
     pub(super) async fn held_artifact(&self, task: &TaskMessage) -> PortResult<Option<Artifact>> {
         let ledger = &self.ports.ledger;
-        let result = ledger.held_result(&task.run.run, &task.key, self.env.now_ms());
+        let result = ledger.held_result(&task.run.run, &task.key, self.ports.env.now_ms());
         Ok(result.await?.as_ref().and_then(Artifact::from_bytes))
     }
 }

@@ -86,10 +86,10 @@ enum ControlCommand {
 
 /// Cancels a job. Open runs that no other job waits for are cancelled too; their artifacts stay, and a later submission
 /// of the same documents reuses them. Does nothing to a job that has ended.
-pub async fn cancel(env: &Env, ports: &Ports, job: &JobId, reason: CancelReason) -> PortResult<()> {
+pub async fn cancel(ports: &Ports, job: &JobId, reason: CancelReason) -> PortResult<()> {
     let record = Cancelled {
         reason,
-        at_ms: env.now_ms(),
+        at_ms: ports.env.now_ms(),
     };
     put_json(&ports.blobs, &cancelled_key(job), &record).await?;
     notify(ports, job).await;
@@ -97,8 +97,8 @@ pub async fn cancel(env: &Env, ports: &Ports, job: &JobId, reason: CancelReason)
 }
 
 /// Pauses a job: nothing more is opened or requested; running tasks finish.
-pub async fn pause(env: &Env, ports: &Ports, job: &JobId, reason: PauseReason) -> PortResult<()> {
-    write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
+pub async fn pause(ports: &Ports, job: &JobId, reason: PauseReason) -> PortResult<()> {
+    write_command(ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
 /// What [`pause_once`] found.
@@ -118,7 +118,6 @@ pub(crate) enum PauseResult {
 /// A reason found under one version of the budget names it. The record counts only while the job has this version: it may be
 /// written, and dated, after the budget was raised.
 pub(crate) async fn pause_once(
-    env: &Env,
     ports: &Ports,
     job: &JobId,
     reason: PauseReason,
@@ -135,7 +134,7 @@ pub(crate) async fn pause_once(
     let version = budget_version.map_or(String::new(), |version| format!("-v{version}"));
     let before = last.as_ref().and_then(|name| name.rsplit('/').next());
     let claim = format!("jobs/{job}/pauses/{}{version}", before.unwrap_or("first"));
-    let ours = new_record_key(env, job, last.as_ref(), &format!("paused{version}"));
+    let ours = new_record_key(&ports.env, job, last.as_ref(), &format!("paused{version}"));
     put_json(blobs, &claim, &ours).await?;
     let key = get_json::<String>(blobs, &claim).await?.unwrap_or(ours);
     put_json(blobs, &key, &ControlCommand::Paused(reason)).await?;
@@ -144,35 +143,18 @@ pub(crate) async fn pause_once(
 }
 
 /// Resumes a paused job.
-pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
-    write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
+pub async fn resume(ports: &Ports, job: &JobId) -> PortResult<()> {
+    write_command(ports, job, "resumed", &ControlCommand::Resumed).await
 }
 
 /// Changes the priority of a job.
-pub async fn prioritize(
-    env: &Env,
-    ports: &Ports,
-    job: &JobId,
-    priority: Priority,
-) -> PortResult<()> {
-    write_command(
-        env,
-        ports,
-        job,
-        "priority",
-        &ControlCommand::Priority(priority),
-    )
-    .await
+pub async fn prioritize(ports: &Ports, job: &JobId, priority: Priority) -> PortResult<()> {
+    write_command(ports, job, "priority", &ControlCommand::Priority(priority)).await
 }
 
 /// Changes the budget of a job.
-pub async fn set_budget(
-    env: &Env,
-    ports: &Ports,
-    job: &JobId,
-    budget: JobBudget,
-) -> PortResult<()> {
-    write_command(env, ports, job, "budget", &ControlCommand::Budget(budget)).await
+pub async fn set_budget(ports: &Ports, job: &JobId, budget: JobBudget) -> PortResult<()> {
+    write_command(ports, job, "budget", &ControlCommand::Budget(budget)).await
 }
 
 /// The control state of a job: one listing, and one read per kind of command.
@@ -250,14 +232,13 @@ fn command_time_ms(name: &str) -> Millis {
 }
 
 async fn write_command(
-    env: &Env,
     ports: &Ports,
     job: &JobId,
     kind: &str,
     command: &ControlCommand,
 ) -> PortResult<()> {
     let before = list_all(&ports.blobs, &control_prefix(job)).await?;
-    let key = new_record_key(env, job, before.last(), kind);
+    let key = new_record_key(&ports.env, job, before.last(), kind);
     put_json(&ports.blobs, &key, command).await?;
     notify(ports, job).await;
     Ok(())
@@ -309,7 +290,7 @@ mod tests {
             let last = before.last().and_then(|name| name.rsplit('/').next());
             let claim = format!("jobs/{job}/pauses/{}", last.unwrap_or("first"));
             let slower = new_record_key(&env, &job, before.last(), "paused");
-            let pause = async || pause_once(&env, &ports, &job, reason, None).await.unwrap();
+            let pause = async || pause_once(&ports, &job, reason, None).await.unwrap();
             assert_eq!(pause().await, PauseResult::Paused);
             put_json(&ports.blobs, &claim, &slower).await.unwrap();
             let key: String = get_json(&ports.blobs, &claim).await.unwrap().unwrap();
@@ -320,7 +301,7 @@ mod tests {
             assert_eq!(pause().await, PauseResult::NotRunning);
             assert_eq!(records().await.len(), 2 * round - 1);
             env.sleep(std::time::Duration::from_secs(5)).await;
-            resume(&env, &ports, &job).await.unwrap();
+            resume(&ports, &job).await.unwrap();
         }
     }
 
@@ -332,11 +313,9 @@ mod tests {
         let load = async || load_control(&ports.blobs, &job).await.unwrap();
         assert_eq!(load().await, JobControl::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
-        pause(&env, &ports, &job, PauseReason::Budget)
-            .await
-            .unwrap();
+        pause(&ports, &job, PauseReason::Budget).await.unwrap();
         step().await;
-        prioritize(&env, &ports, &job, Priority::Interactive)
+        prioritize(&ports, &job, Priority::Interactive)
             .await
             .unwrap();
         let paused = load().await;
@@ -352,12 +331,10 @@ mod tests {
             (Some(Priority::Interactive), false)
         );
         step().await;
-        resume(&env, &ports, &job).await.unwrap();
+        resume(&ports, &job).await.unwrap();
         assert!(load().await.is_running());
-        cancel(&env, &ports, &job, CancelReason::Person)
-            .await
-            .unwrap();
-        cancel(&env, &ports, &job, CancelReason::TooManyFailed)
+        cancel(&ports, &job, CancelReason::Person).await.unwrap();
+        cancel(&ports, &job, CancelReason::TooManyFailed)
             .await
             .unwrap();
         assert_eq!(load().await.cancelled.unwrap().reason, CancelReason::Person);

@@ -1,7 +1,6 @@
 //! An open job, held by the coordinator that owns it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use stemma_store::RetryingBlobs;
 use stemma_store::blobs::get_json;
 use stemma_store::env::{Env, Millis};
 use stemma_store::failure::FailureRecord;
@@ -16,6 +15,7 @@ use super::{
 };
 use crate::jobs::{JobEntry, JobManifest};
 use crate::message::RunOutcome;
+use crate::ports::Ports;
 
 // Its size grows with the number of open runs, not with the number of entries.
 pub(crate) struct OpenJob {
@@ -53,8 +53,7 @@ pub(crate) struct OpenJob {
 impl OpenJob {
     /// Loads a job or part of a job. A job that is divided into parts is loaded from its last cursor, others as well.
     pub(crate) async fn load(
-        env: &Env,
-        blobs: &RetryingBlobs,
+        Ports { env, blobs, .. }: &Ports,
         id: &JobId,
     ) -> PortResult<LoadedJob> {
         let (job, part) = id.split();
@@ -325,9 +324,8 @@ mod tests {
 
     use super::*;
     use crate::jobs::{CancelReason, JobOptions};
-    use crate::ports::Ports;
 
-    async fn open_job(entries: u64) -> (Env, Ports, OpenJob) {
+    async fn open_job(entries: u64) -> (Ports, OpenJob) {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let manifest = JobManifest {
@@ -345,26 +343,26 @@ mod tests {
                 input: n.into(),
             })
             .collect();
-        let manifest = super::super::submit(&env, &ports, &manifest, &listed)
+        let manifest = super::super::submit(&ports, &manifest, &listed)
             .await
             .unwrap();
-        let open = load(&env, &ports, &manifest.job).await;
-        (env, ports, open)
+        let open = load(&ports, &manifest.job).await;
+        (ports, open)
     }
 
-    async fn load(env: &Env, ports: &Ports, job: &JobId) -> OpenJob {
-        match OpenJob::load(env, &ports.blobs, job).await.unwrap() {
+    async fn load(ports: &Ports, job: &JobId) -> OpenJob {
+        match OpenJob::load(ports, job).await.unwrap() {
             LoadedJob::Open(open) => *open,
             _ => panic!("it has parts, or has ended"),
         }
     }
 
-    async fn load_entries(env: &Env, ports: &Ports, open: &mut OpenJob) {
+    async fn load_entries(ports: &Ports, open: &mut OpenJob) {
         if open.needs_load() {
             let key = open.start_load();
             assert!(!open.needs_load(), "one load at a time");
             let chunk: Option<Vec<JobEntry>> = get_json(&ports.blobs, &key).await.unwrap();
-            open.add_entries(env, &chunk.unwrap_or_default());
+            open.add_entries(&ports.env, &chunk.unwrap_or_default());
         }
     }
 
@@ -376,8 +374,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn entry_that_is_put_back_comes_first() {
-        let (env, ports, mut open) = open_job(3).await;
-        load_entries(&env, &ports, &mut open).await;
+        let (ports, mut open) = open_job(3).await;
+        load_entries(&ports, &mut open).await;
         open.take_next();
         open.take_next();
         open.put_back(0);
@@ -386,10 +384,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn part_has_the_entries_of_its_chunk() {
-        let (env, ports, _) = open_job(400).await;
+        let (ports, _) = open_job(400).await;
         let manifest = JobManifest {
             job: JobId("large".into()),
-            ..open_job(400).await.2.manifest
+            ..open_job(400).await.1.manifest
         };
         let listed: Vec<_> = (0..1_200_u64)
             .map(|n| JobEntry {
@@ -397,11 +395,11 @@ mod tests {
                 input: n.into(),
             })
             .collect();
-        let manifest = super::super::submit(&env, &ports, &manifest, &listed)
+        let manifest = super::super::submit(&ports, &manifest, &listed)
             .await
             .unwrap();
-        let mut part = load(&env, &ports, &manifest.job.part(2)).await;
-        load_entries(&env, &ports, &mut part).await;
+        let mut part = load(&ports, &manifest.job.part(2)).await;
+        load_entries(&ports, &mut part).await;
         let numbers = take_all(&mut part);
         assert_eq!(numbers, (1_000..1_200).collect::<Vec<u64>>());
         assert!(part.finished_part().is_none());
@@ -417,13 +415,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn lost_entries_fail_and_the_job_ends() {
-        let (env, ports, mut open) = open_job(2).await;
+        let (ports, mut open) = open_job(2).await;
         ports
             .blobs
             .delete(&chunk_key(&open.manifest, 0))
             .await
             .unwrap();
-        load_entries(&env, &ports, &mut open).await;
+        load_entries(&ports, &mut open).await;
         assert_eq!(open.next_weight(), None);
         let report = open.finished_report(0).unwrap();
         assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
@@ -432,8 +430,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn closed_job_counts_every_entry_once() {
-        let (env, ports, mut open) = open_job(400).await;
-        load_entries(&env, &ports, &mut open).await;
+        let (ports, mut open) = open_job(400).await;
+        load_entries(&ports, &mut open).await;
         for _ in 0..10 {
             let (number, _) = open.take_next().unwrap();
             open.end_claim(number, &RunOutcome::Done);
@@ -445,7 +443,7 @@ mod tests {
         });
         // Its claim was under way.
         assert!(!open.end_claim(claimed, &RunOutcome::Unchanged));
-        load_entries(&env, &ports, &mut open).await;
+        load_entries(&ports, &mut open).await;
         assert_eq!(open.next_weight(), None);
         let report = open.finished_report(0).unwrap();
         assert_eq!(

@@ -6,7 +6,6 @@
 use serde_json::json;
 use stemma_store::RetryingBlobs;
 use stemma_store::blobs::{Blobs, get_json, put_json};
-use stemma_store::env::Env;
 use stemma_store::key::JobId;
 use stemma_store::port_error::{PortError, PortResult};
 
@@ -60,21 +59,21 @@ impl JobWriter {
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when a port is unavailable; start again.
-    pub async fn start(env: &Env, ports: &Ports, draft: JobManifest) -> PortResult<JobStart> {
+    pub async fn start(ports: &Ports, draft: JobManifest) -> PortResult<JobStart> {
         let mut draft = draft;
         if let Some(existing) = manifest(&ports.blobs, &draft.job).await? {
             if let Some(taken) = name_taken(&ports.blobs, &existing, &draft).await? {
                 return Ok(JobStart::NameTaken(taken));
             }
             if is_same_submission(&existing, &draft) {
-                announce(env, ports, &existing.job).await?; // the first notification may have been lost
+                announce(ports, &existing.job).await?; // the first notification may have been lost
                 return Ok(JobStart::Existing(existing));
             }
-            draft.job = JobId::new(env.now_ms(), env.random());
+            draft.job = JobId::new(ports.env.now_ms(), ports.env.random());
         }
         let mut manifest = draft;
         manifest.entries = 0;
-        manifest.options.attempt = format!("{:016x}", env.random());
+        manifest.options.attempt = format!("{:016x}", ports.env.random());
         Ok(JobStart::New(Self {
             manifest,
             pending: Vec::new(),
@@ -103,7 +102,7 @@ impl JobWriter {
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when a port is unavailable; start again with the same id.
-    pub async fn finish(mut self, env: &Env, ports: &Ports) -> PortResult<JobManifest> {
+    pub async fn finish(mut self, ports: &Ports) -> PortResult<JobManifest> {
         let blobs = &ports.blobs;
         self.write_chunk(blobs).await?;
         put_json(blobs, &manifest_key(&self.manifest.job), &self.manifest).await?;
@@ -113,7 +112,7 @@ impl JobWriter {
             let text = format!("another submission took the id {}; submit again", first.job);
             return Err(PortError::transient("jobs.submit", text));
         }
-        announce(env, ports, &self.manifest.job).await?;
+        announce(ports, &self.manifest.job).await?;
         Ok(first)
     }
 
@@ -173,26 +172,25 @@ async fn name_taken(
 /// # Errors
 /// [`stemma_store::PortError`] when a port is unavailable; submit again with the same id.
 pub async fn submit(
-    env: &Env,
     ports: &Ports,
     draft: &JobManifest,
     entries: &[JobEntry],
 ) -> PortResult<JobManifest> {
-    match JobWriter::start(env, ports, draft.clone()).await? {
+    match JobWriter::start(ports, draft.clone()).await? {
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::NameTaken(taken) => Err(taken.into()),
         JobStart::New(mut submitting) => {
             for entry in entries {
                 submitting.push(&ports.blobs, entry.clone()).await?;
             }
-            submitting.finish(env, ports).await
+            submitting.finish(ports).await
         }
     }
 }
 
-async fn announce(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
+async fn announce(ports: &Ports, job: &JobId) -> PortResult<()> {
     let item = ScheduledItem::Job(job.clone());
-    ports.ledger.schedule(&item, env.now_ms()).await?;
+    ports.ledger.schedule(&item, ports.env.now_ms()).await?;
     notify_coordinator(ports, &CoordinatorMessage::Job(job.clone())).await
 }
 
@@ -234,6 +232,8 @@ pub fn name_key(collection: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stemma_store::Env;
+
     use super::*;
     use crate::jobs::{JobOptions, entries};
 
@@ -250,12 +250,11 @@ mod tests {
     }
 
     async fn submit_entries(
-        env: &Env,
         ports: &Ports,
         numbers: std::ops::Range<u64>,
         finish: bool,
     ) -> Option<JobManifest> {
-        let mut submitting = match JobWriter::start(env, ports, draft()).await.unwrap() {
+        let mut submitting = match JobWriter::start(ports, draft()).await.unwrap() {
             JobStart::New(submitting) => submitting,
             JobStart::Existing(manifest) => return Some(manifest),
             JobStart::NameTaken(taken) => panic!("{taken}"),
@@ -268,7 +267,7 @@ mod tests {
             submitting.push(&ports.blobs, entry).await.unwrap();
         }
         if finish {
-            Some(submitting.finish(env, ports).await.unwrap())
+            Some(submitting.finish(ports).await.unwrap())
         } else {
             None
         }
@@ -278,21 +277,15 @@ mod tests {
     async fn interrupted_submission_leaves_no_entries_behind() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        assert!(
-            submit_entries(&env, &ports, 0..1_100, false)
-                .await
-                .is_none()
-        );
+        assert!(submit_entries(&ports, 0..1_100, false).await.is_none());
         assert!(
             manifest(&ports.blobs, &draft().job)
                 .await
                 .unwrap()
                 .is_none()
         );
-        let second = submit_entries(&env, &ports, 5_000..5_700, true)
-            .await
-            .unwrap();
-        let third = submit_entries(&env, &ports, 0..3, true).await.unwrap();
+        let second = submit_entries(&ports, 5_000..5_700, true).await.unwrap();
+        let third = submit_entries(&ports, 0..3, true).await.unwrap();
         assert_eq!(second, third);
         let mut read = Vec::new();
         for chunk in 0..3 {
@@ -310,7 +303,7 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let begin = || async {
-            match JobWriter::start(&env, &ports, draft()).await.unwrap() {
+            match JobWriter::start(&ports, draft()).await.unwrap() {
                 JobStart::New(submitting) => submitting,
                 JobStart::Existing(_) | JobStart::NameTaken(_) => panic!("nothing was submitted"),
             }
@@ -338,8 +331,8 @@ mod tests {
             .await
             .unwrap();
         }
-        let two = two.finish(&env, &ports).await.unwrap();
-        let one = one.finish(&env, &ports).await.unwrap();
+        let two = two.finish(&ports).await.unwrap();
+        let one = one.finish(&ports).await.unwrap();
         assert_eq!(one, two);
         assert_eq!(entries(blobs, &one, 1).await.unwrap()[0].input, 250);
     }
@@ -362,8 +355,8 @@ mod tests {
         );
     }
 
-    async fn start(env: &Env, ports: &Ports, draft: &JobManifest) -> JobStart {
-        JobWriter::start(env, ports, draft.clone()).await.unwrap()
+    async fn start(ports: &Ports, draft: &JobManifest) -> JobStart {
+        JobWriter::start(ports, draft.clone()).await.unwrap()
     }
 
     fn named(name: Option<&str>, label: &str) -> JobManifest {
@@ -382,14 +375,14 @@ mod tests {
     async fn two_submissions_with_one_id_are_two_jobs() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        let first = super::submit(&env, &ports, &named(None, "a.pdf"), &[])
+        let first = super::submit(&ports, &named(None, "a.pdf"), &[])
             .await
             .unwrap();
-        let other = super::submit(&env, &ports, &named(None, "b.pdf"), &[])
+        let other = super::submit(&ports, &named(None, "b.pdf"), &[])
             .await
             .unwrap();
         assert_ne!(first.job, other.job);
-        let again = super::submit(&env, &ports, &named(None, "a.pdf"), &[])
+        let again = super::submit(&ports, &named(None, "a.pdf"), &[])
             .await
             .unwrap();
         assert_eq!(first.job, again.job);
@@ -401,21 +394,21 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let nightly = named(Some("nightly"), "s3://filings/big/");
-        super::submit(&env, &ports, &nightly, &[]).await.unwrap();
+        super::submit(&ports, &nightly, &[]).await.unwrap();
         assert!(matches!(
-            start(&env, &ports, &nightly).await,
+            start(&ports, &nightly).await,
             JobStart::Existing(_)
         ));
         let other = named(Some("nightly"), "s3://filings/in/");
-        let JobStart::NameTaken(taken) = start(&env, &ports, &other).await else {
+        let JobStart::NameTaken(taken) = start(&ports, &other).await else {
             panic!("accepted");
         };
         assert!(taken.to_string().contains("s3://filings/big/"), "{taken}");
         let person = crate::jobs::CancelReason::Person;
-        crate::jobs::cancel(&env, &ports, &nightly.job, person)
+        crate::jobs::cancel(&ports, &nightly.job, person)
             .await
             .unwrap();
-        let JobStart::NameTaken(taken) = start(&env, &ports, &nightly).await else {
+        let JobStart::NameTaken(taken) = start(&ports, &nightly).await else {
             panic!("accepted");
         };
         assert!(taken.to_string().ends_with("was cancelled"), "{taken}");

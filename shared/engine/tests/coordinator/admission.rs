@@ -26,7 +26,7 @@ async fn paused_jobs_take_no_slots() {
         .submit_as("a", Priority::Bulk, &slow_documents("a", 3))
         .await;
     cluster.env.sleep(Duration::from_secs(2)).await;
-    jobs::pause(&cluster.env, &cluster.ports, &waiting, PauseReason::Person)
+    jobs::pause(&cluster.ports, &waiting, PauseReason::Person)
         .await
         .unwrap();
     cluster.env.sleep(Duration::from_secs(3)).await;
@@ -39,9 +39,7 @@ async fn paused_jobs_take_no_slots() {
     let _worker = cluster.worker("worker", 4);
     let report = cluster.report(&other, Duration::from_secs(30)).await;
     assert_eq!(report.counts.done, 1);
-    jobs::resume(&cluster.env, &cluster.ports, &waiting)
-        .await
-        .unwrap();
+    jobs::resume(&cluster.ports, &waiting).await.unwrap();
     let report = cluster.report(&waiting, Duration::from_secs(120)).await;
     assert_eq!(report.counts.done, 3);
 }
@@ -139,9 +137,7 @@ async fn paused_jobs_are_seldom_looked_at_and_resumed_at_once() {
     cluster.env.sleep(Duration::from_secs(5)).await;
     let env = &cluster.env;
     let ports = &cluster.ports;
-    jobs::pause(env, ports, &job, PauseReason::Person)
-        .await
-        .unwrap();
+    jobs::pause(ports, &job, PauseReason::Person).await.unwrap();
     cluster.env.sleep(Duration::from_secs(5)).await;
     let listings = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&listings);
@@ -155,7 +151,7 @@ async fn paused_jobs_are_seldom_looked_at_and_resumed_at_once() {
     let per_minute = listings.load(Ordering::SeqCst) / 10;
     assert!(per_minute <= 15, "{per_minute} listings a minute");
     let _worker = cluster.worker("worker", 4);
-    jobs::resume(env, ports, &job).await.unwrap();
+    jobs::resume(ports, &job).await.unwrap();
     let resumed_ms = env.now_ms();
     let report = cluster.report(&job, Duration::from_secs(60)).await;
     assert_eq!(report.counts.done, 2);

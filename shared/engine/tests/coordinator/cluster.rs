@@ -96,12 +96,12 @@ impl Stage for Behave {
             }
             "lasts until repaired" => {
                 while !task.tools.recovered.load(Ordering::SeqCst) {
-                    task.env.sleep(Duration::from_secs(1)).await;
+                    task.ports.env.sleep(Duration::from_secs(1)).await;
                 }
                 Ok(1.into())
             }
             how if how.starts_with("slow") => {
-                task.env.sleep(Duration::from_secs(10)).await;
+                task.ports.env.sleep(Duration::from_secs(10)).await;
                 Ok(1.into())
             }
             _ => Ok(1.into()),
@@ -269,7 +269,6 @@ impl ProbeCluster {
         open_documents: usize,
     ) -> Arc<Coordinator<ProbeWork>> {
         Coordinator::<ProbeWork>::new(
-            self.env.clone(),
             self.ports.clone(),
             open_documents,
             Arc::new(|_| ()),
@@ -284,7 +283,6 @@ impl ProbeCluster {
         let registry = StageRegistry::default().with_stage::<Behave>();
         let tools = Arc::clone(&self.counter);
         Arc::new(TaskExecutor::new(
-            self.env.clone(),
             self.ports.clone(),
             registry,
             tools,
@@ -371,7 +369,7 @@ impl ProbeCluster {
                 input: document.clone().into(),
             })
             .collect();
-        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+        jobs::submit(&self.ports, &manifest, &entries)
             .await
             .unwrap();
         manifest.job

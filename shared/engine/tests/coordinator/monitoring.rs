@@ -111,7 +111,7 @@ impl Monitored {
         env.spawn(coordinator.run(stop.clone()));
         let ports = cluster.ports.clone();
         let watched = Arc::clone(&heartbeat);
-        env.spawn(observe_lanes(env.clone(), ports, watched, stop.clone()));
+        env.spawn(observe_lanes(ports, watched, stop.clone()));
         Self {
             cluster,
             heartbeat,
@@ -177,12 +177,10 @@ async fn a_paused_job_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));
-    let ProbeCluster { env, ports, .. } = &monitored.cluster;
+    let ProbeCluster { ports, .. } = &monitored.cluster;
     let job = monitored.cluster.submit(&["first".into()]).await;
     monitored.sleep(60).await;
-    jobs::pause(env, ports, &job, PauseReason::Person)
-        .await
-        .unwrap();
+    jobs::pause(ports, &job, PauseReason::Person).await.unwrap();
     for _ in 0..4 {
         monitored.sleep(1_800).await;
         assert_eq!(monitored.oldest("cpu"), 0.0);
@@ -191,7 +189,7 @@ async fn a_paused_job_does_not_look_like_one_that_is_stuck() {
     }
 
     // The pause does not count as waiting.
-    jobs::resume(env, ports, &job).await.unwrap();
+    jobs::resume(ports, &job).await.unwrap();
     monitored.sleep(60).await;
     let age = monitored.oldest("cpu");
     assert!((30.0..=60.0).contains(&age), "{age} s");
@@ -204,7 +202,7 @@ async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_is_stuck() {
     let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
     let monitored = Monitored::start(Arc::clone(&recorded));
-    let ProbeCluster { env, ports, .. } = &monitored.cluster;
+    let ProbeCluster { ports, .. } = &monitored.cluster;
     let batch = JobOptions {
         batch: true,
         ..JobOptions::default()
@@ -215,7 +213,7 @@ async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_is_stuck() {
     let run = RunId("asks-a-model".into());
     let lease = async || {
         let task = ports.ledger.open_tasks(&run).await.unwrap().remove(0);
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         let published = DeliveryKind::Published;
         let ledger = &ports.ledger;
         let leased = ledger.lease(&run, &task.key, "worker", now, now + 10_000, published);
@@ -225,7 +223,7 @@ async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_is_stuck() {
     let key = lease().await;
     let waits = Retry {
         code: BATCH_CODE.into(),
-        next_ms: env.now_ms() + 24 * 3_600_000,
+        next_ms: ports.env.now_ms() + 24 * 3_600_000,
         counted: false,
     };
     let released = ports.ledger.release(&run, &key, "worker", Some(&waits));
@@ -266,7 +264,7 @@ async fn each_lane_has_its_own_depth() {
         queues.publish(queue, messages.collect()).await.unwrap();
     }
     let ports = cluster.ports.clone();
-    env.spawn(observe_lanes(env.clone(), ports, heartbeat, stop.clone()));
+    env.spawn(observe_lanes(ports, heartbeat, stop.clone()));
     env.sleep(Duration::from_secs(30)).await;
     let depth = |lane: &str, priority: &str| {
         let name = format!("stemma_lane_messages class={priority} lane={lane}");

@@ -159,7 +159,7 @@ async fn cancelled_job_of_many_parts_counts_every_entry_once() {
     let documents: Vec<_> = (0..50_000).map(|n| format!("slow {n}")).collect();
     let job = cluster.submit(&documents).await;
     cluster.env.sleep(Duration::from_secs(60)).await;
-    jobs::cancel(&cluster.env, &cluster.ports, &job, CancelReason::Person)
+    jobs::cancel(&cluster.ports, &job, CancelReason::Person)
         .await
         .unwrap();
     let report = cluster.report(&job, Duration::from_secs(200)).await;

@@ -120,7 +120,7 @@ impl<const R: u32> Stage for Make<R> {
     async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
         if self.document.starts_with("small") {
-            task.tools.compute(task.env, SMALL_WORK).await;
+            task.tools.compute(&task.ports.env, SMALL_WORK).await;
             return Ok(StageOutput::new(
                 1,
                 vec![("text", Bytes::from_static(b"small"))],
@@ -131,7 +131,7 @@ impl<const R: u32> Stage for Make<R> {
             Some(("slow", _)) => 20,
             _ => 2,
         };
-        task.env.sleep(Duration::from_secs(seconds)).await;
+        task.ports.env.sleep(Duration::from_secs(seconds)).await;
         if self.document.starts_with("unreadable") {
             return Err(Failure::permanent("probe.unreadable", "it cannot be read"));
         }
@@ -162,10 +162,10 @@ impl<const R: u32> Stage for Read<R> {
         task.tools.count(Self::NAME, &self.document);
         if self.document.starts_with("small") {
             task.blob(&self.source, "text").await?;
-            task.tools.compute(task.env, SMALL_WORK).await;
+            task.tools.compute(&task.ports.env, SMALL_WORK).await;
             return Ok(1.into());
         }
-        task.env.sleep(Duration::from_secs(1)).await;
+        task.ports.env.sleep(Duration::from_secs(1)).await;
         let text = task.blob(&self.source, "text").await?;
         Ok(u32::try_from(text.len()).unwrap().into())
     }
@@ -193,7 +193,7 @@ impl<const R: u32> Stage for Ask<R> {
         task.tools.count(Self::NAME, &self.document);
         let is_long = self.document.starts_with("asks-long");
         let seconds = if is_long { 120 } else { 2 };
-        task.env.sleep(Duration::from_secs(seconds)).await;
+        task.ports.env.sleep(Duration::from_secs(seconds)).await;
         let record = (format!("calls/{}", self.document), Bytes::from_static(b"1"));
         let reply = Bytes::from_static(b"a reply");
         Ok(StageOutput::new(1, vec![("reply", reply)]).with_records(vec![record]))
@@ -294,13 +294,8 @@ impl Cluster {
 
     pub fn coordinator_of_revision<const R: u32>(&self, stop: CancellationToken) -> JoinHandle<()> {
         let heartbeat = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
-        let coordinator = Coordinator::<ChainWork<R>>::new(
-            self.env.clone(),
-            self.ports.clone(),
-            100,
-            Arc::new(|_| ()),
-            heartbeat,
-        );
+        let coordinator =
+            Coordinator::<ChainWork<R>>::new(self.ports.clone(), 100, Arc::new(|_| ()), heartbeat);
         self.env.spawn(coordinator.run(stop))
     }
 
@@ -347,7 +342,6 @@ impl Cluster {
             .with_stage::<Read<1>>()
             .with_stage::<Ask<1>>();
         Arc::new(TaskExecutor::new(
-            self.env.clone(),
             self.ports.clone(),
             registry,
             Arc::clone(&self.runs),
@@ -374,7 +368,7 @@ impl Cluster {
                 input: (*document).into(),
             })
             .collect();
-        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+        jobs::submit(&self.ports, &manifest, &entries)
             .await
             .unwrap();
         manifest.job

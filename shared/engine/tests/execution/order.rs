@@ -70,7 +70,7 @@ async fn tasks_of_a_paused_job_are_handed_back_and_go_on_when_it_resumes() {
     while sum(&cluster, "read") < 2 {
         cluster.env.sleep(Duration::from_millis(100)).await;
     }
-    jobs::pause(&cluster.env, &cluster.ports, &job, PauseReason::Person)
+    jobs::pause(&cluster.ports, &job, PauseReason::Person)
         .await
         .unwrap();
     cluster.env.sleep(Duration::from_secs(5)).await;
@@ -89,9 +89,7 @@ async fn tasks_of_a_paused_job_are_handed_back_and_go_on_when_it_resumes() {
     cluster.env.sleep(Duration::from_secs(3_600)).await;
     assert_eq!(sum(&cluster, "make"), begun, "nothing is begun");
     assert_eq!(published.load(Ordering::SeqCst), 0, "no task is published");
-    jobs::resume(&cluster.env, &cluster.ports, &job)
-        .await
-        .unwrap();
+    jobs::resume(&cluster.ports, &job).await.unwrap();
     // Three seconds a document, on two slots.
     let report = cluster.report(&job, Duration::from_secs(40)).await;
     assert_eq!(report.counts.done, u64::from(DOCUMENTS));
@@ -109,7 +107,7 @@ async fn a_paused_job_survives_the_loss_of_its_coordinator() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let job = cluster.submit(&names).await;
     cluster.env.sleep(Duration::from_secs(2)).await;
-    jobs::pause(&cluster.env, &cluster.ports, &job, PauseReason::Person)
+    jobs::pause(&cluster.ports, &job, PauseReason::Person)
         .await
         .unwrap();
     cluster.env.sleep(Duration::from_secs(5)).await;
@@ -117,9 +115,7 @@ async fn a_paused_job_survives_the_loss_of_its_coordinator() {
     cluster.env.sleep(Duration::from_secs(5)).await;
     assert_eq!(sum(&cluster, "make"), 0, "nothing is begun");
     first.abort();
-    jobs::resume(&cluster.env, &cluster.ports, &job)
-        .await
-        .unwrap();
+    jobs::resume(&cluster.ports, &job).await.unwrap();
     let _second = cluster.coordinator();
     let report = cluster.report(&job, Duration::from_secs(180)).await;
     assert_eq!(report.counts.done, u64::from(DOCUMENTS));

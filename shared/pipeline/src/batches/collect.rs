@@ -24,7 +24,7 @@ impl BatchRunner {
         queue: &mut BatchQueue,
         seq: u64,
     ) -> Result<(), StepError> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let needed = self.is_needed(queue, seq).await?;
         let Some(batch) = queue.open.get_mut(&seq) else {
             return Ok(());
@@ -90,7 +90,7 @@ impl BatchRunner {
                     return Ok::<_, StepError>(None);
                 };
                 let result = results.get(&id).unwrap_or(&BatchResult::NotExecuted);
-                let now = self.env.now_ms();
+                let now = self.ports.env.now_ms();
                 let result = StoredResult::from_result(result);
                 let reply = StoredReply {
                     at_ms: now,

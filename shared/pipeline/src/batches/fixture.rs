@@ -178,14 +178,7 @@ impl Fixture {
             ..BatchSettings::default()
         };
         let payer = Arc::<FakePayer>::clone(&self.payer);
-        BatchRunner::new(
-            self.env.clone(),
-            ports,
-            Arc::new(client),
-            payer,
-            settings,
-            "w",
-        )
+        BatchRunner::new(ports, Arc::new(client), payer, settings, "w")
     }
 
     /// Runs until all requests have replies and nothing is left to do. Whether the process died before.

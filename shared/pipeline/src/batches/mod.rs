@@ -28,7 +28,7 @@ use stemma_llm::request::LlmError;
 use stemma_store::env::Millis;
 use stemma_store::model_status::ModelBatch;
 use stemma_store::spend::{CallReservation, SpendAmount};
-use stemma_store::{Env, Failure, JobId, PortError, RunId, RunRef, TaskKey};
+use stemma_store::{Failure, JobId, PortError, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
 use self::queue::BatchQueue;
@@ -95,7 +95,6 @@ pub(crate) trait BatchPayer: Send + Sync {
 
 /// Runs the batches of one model.
 pub(crate) struct BatchRunner {
-    env: Env,
     ports: Ports,
     client: Arc<ModelClient>,
     payer: Arc<dyn BatchPayer>,
@@ -116,7 +115,6 @@ enum StepError {
 
 impl BatchRunner {
     pub fn new(
-        env: Env,
         ports: Ports,
         client: Arc<ModelClient>,
         payer: Arc<dyn BatchPayer>,
@@ -124,7 +122,6 @@ impl BatchRunner {
         process: &str,
     ) -> Self {
         Self {
-            env,
             ports,
             client,
             payer,
@@ -143,13 +140,13 @@ impl BatchRunner {
         while !stop.is_cancelled() {
             tokio::select! {
                 biased;
-                () = async { stop.cancelled().await; self.env.sleep(grace).await } => return,
+                () = async { stop.cancelled().await; self.ports.env.sleep(grace).await } => return,
                 () = self.round(&mut queues) => {}
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.env.sleep(every) => {}
+                () = self.ports.env.sleep(every) => {}
             }
         }
     }
@@ -193,7 +190,7 @@ impl BatchRunner {
     }
 
     async fn advance_queue(&self, queue: &mut BatchQueue) -> Result<(), StepError> {
-        queue.load(self.env.now_ms()).await?;
+        queue.load(self.ports.env.now_ms()).await?;
         for seq in queue.open.keys().copied().collect::<Vec<u64>>() {
             self.advance_batch(queue, seq).await?;
         }
@@ -235,7 +232,7 @@ impl BatchRunner {
             .text(self.client.bucket())
             .finish();
         let run = RunId("batches".into());
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let until = now + as_millis(LEASE_DURATION);
         let ledger = &self.ports.ledger;
         ledger
@@ -252,7 +249,7 @@ impl BatchRunner {
 
     async fn keep_lease(&self) {
         loop {
-            self.env.sleep(LEASE_RENEWAL).await;
+            self.ports.env.sleep(LEASE_RENEWAL).await;
             if let Err(error) = self.lease().await {
                 tracing::warn!(%error, "cannot renew the lease of the batches");
             }

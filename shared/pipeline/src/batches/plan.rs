@@ -29,7 +29,7 @@ impl BatchRunner {
         &self,
         queue: &mut BatchQueue,
     ) -> Result<Option<u64>, StepError> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let max_requests = self.max_requests(queue)?;
         let mut candidates = self.waiting_requests(queue, now).await?;
         if now < queue.hold_until_ms || !self.is_ready(queue, max_requests, now) {
@@ -45,7 +45,7 @@ impl BatchRunner {
         runs.dedup();
         let seq = queue.next_seq;
         let plan = BatchPlan {
-            name: format!("stemma-{seq}-{:016x}", self.env.random()),
+            name: format!("stemma-{seq}-{:016x}", self.ports.env.random()),
             planned_ms: now,
             items: draft.items.iter().map(|item| item.id.clone()).collect(),
             runs,

@@ -9,7 +9,7 @@ use stemma_engine::Ports;
 use stemma_engine::jobs::{BudgetOwner, PauseReason};
 use stemma_llm::prices::CallBudget;
 use stemma_store::spend::{CallReservation, SpendAmount};
-use stemma_store::{Env, Failure, JobId, RunRef};
+use stemma_store::{Failure, JobId, RunRef};
 use tokio_util::sync::CancellationToken;
 
 use super::{BatchPayer, BatchRunner, BatchSettings};
@@ -19,7 +19,6 @@ use crate::llm::TaskCallLog;
 
 /// The runners of batches of a worker, one per model.
 pub struct BatchRunners {
-    pub env: Env,
     pub ports: Ports,
     pub deps: Arc<WorkerDeps>,
     pub settings: BatchSettings,
@@ -31,13 +30,11 @@ impl BatchRunners {
     /// Runs until `stop`; a step that has begun may take `grace` more.
     pub async fn run(self, stop: CancellationToken, grace: Duration) {
         let payer = Arc::new(JobPayer {
-            env: self.env.clone(),
             ports: self.ports.clone(),
             deps: Arc::clone(&self.deps),
         });
         let runners = self.deps.models.values().map(|client| {
             let runner = BatchRunner::new(
-                self.env.clone(),
                 self.ports.clone(),
                 Arc::clone(client),
                 Arc::<JobPayer>::clone(&payer),
@@ -52,7 +49,6 @@ impl BatchRunners {
 
 // Charges batches to the jobs that wait for their runs.
 struct JobPayer {
-    env: Env,
     ports: Ports,
     deps: Arc<WorkerDeps>,
 }
@@ -61,14 +57,14 @@ impl JobPayer {
     // What was spent is charged even if the jobs are paused by now.
     async fn payers(&self, run: &RunRef) -> Result<Vec<BudgetOwner>, Failure> {
         let budgets = &self.deps.budgets;
-        budgets.payers(&self.env, &self.ports, run).await
+        budgets.payers(&self.ports, run).await
     }
 }
 
 #[async_trait]
 impl BatchPayer for JobPayer {
     async fn reserve(&self, run: &RunRef, request: &CallReservation) -> Result<(), Failure> {
-        let log = TaskCallLog::for_run(&self.env, &self.ports, &self.deps, run);
+        let log = TaskCallLog::for_run(&self.ports, &self.deps, run);
         log.reserve(request).await
     }
 
@@ -82,9 +78,7 @@ impl BatchPayer for JobPayer {
             }
         };
         let budgets = &self.deps.budgets;
-        budgets
-            .settle(&self.env, &self.ports, &payers, request, used)
-            .await;
+        budgets.settle(&self.ports, &payers, request, used).await;
     }
 
     async fn jobs(&self, run: &RunRef) -> Result<Vec<JobId>, Failure> {
@@ -97,7 +91,7 @@ impl BatchPayer for JobPayer {
         let budgets = &self.deps.budgets;
         let paused = async {
             let payers = self.payers(run).await?;
-            let paused = budgets.pause(&self.env, &self.ports, &payers, reason).await;
+            let paused = budgets.pause(&self.ports, &payers, reason).await;
             paused.map_err(Failure::from)
         };
         if let Err(failure) = paused.await {

@@ -34,7 +34,7 @@ impl BatchRunner {
         queue: &mut BatchQueue,
         seq: u64,
     ) -> Result<(), StepError> {
-        let now = self.env.now_ms();
+        let now = self.ports.env.now_ms();
         let needed = self.is_needed(queue, seq).await?;
         let Some(batch) = queue.open.get(&seq) else {
             return Ok(());
@@ -66,7 +66,7 @@ impl BatchRunner {
         }
         let lines: Vec<String> = items.into_iter().map(|item| item.line).collect();
         let number = batch.attempt.map_or(1, |(number, _)| number + 1);
-        let began_ms = self.env.now_ms();
+        let began_ms = self.ports.env.now_ms();
         let record = format!("attempt-{number}");
         if queue.store.write(seq, &record, &began_ms).await? == PutOutcome::Exists {
             queue.reload();
@@ -74,13 +74,13 @@ impl BatchRunner {
         }
         // Plan and attempt must outlive what they lead to.
         queue.store.blobs.barrier().await?;
-        if self.env.now_ms() > began_ms + BEGIN_MS {
+        if self.ports.env.now_ms() > began_ms + BEGIN_MS {
             queue.reload();
             return Ok(());
         }
         let submitted = self.provider()?.submit(&name, &lines).await;
         if let Some(batch) = queue.open.get_mut(&seq) {
-            batch.attempt = Some((number, self.env.now_ms()));
+            batch.attempt = Some((number, self.ports.env.now_ms()));
         }
         match submitted {
             Ok(id) => self.record_submission(queue, seq, id).await,
@@ -96,7 +96,7 @@ impl BatchRunner {
     ) -> Result<(), StepError> {
         let ours = Submission {
             id,
-            at_ms: self.env.now_ms(),
+            at_ms: self.ports.env.now_ms(),
         };
         let mut counts = Some(ours.clone());
         if queue.store.write(seq, "submitted", &ours).await? == PutOutcome::Exists {
@@ -121,7 +121,7 @@ impl BatchRunner {
         if let Some(batch) = queue.open.get_mut(&seq) {
             tracing::info!(batch = batch.plan.name, id = ours.id, "batch submitted");
             batch.submission = counts;
-            batch.polled_ms = self.env.now_ms();
+            batch.polled_ms = self.ports.env.now_ms();
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl BatchRunner {
         code: &str,
     ) -> Result<(), StepError> {
         let end = BatchEnd {
-            at_ms: self.env.now_ms(),
+            at_ms: self.ports.env.now_ms(),
             code: code.into(),
         };
         queue.store.write(seq, "ended", &end).await?;
@@ -247,6 +247,6 @@ impl BatchRunner {
     fn hold(&self, queue: &mut BatchQueue) {
         let delay = as_millis(FIRST_HOLD) << queue.rejections.min(6);
         queue.rejections += 1;
-        queue.hold_until_ms = self.env.now_ms() + delay.min(MAX_HOLD_MS);
+        queue.hold_until_ms = self.ports.env.now_ms() + delay.min(MAX_HOLD_MS);
     }
 }

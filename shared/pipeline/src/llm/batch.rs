@@ -167,7 +167,7 @@ impl Batcher {
             return Ok(None);
         }
         let call = BatchCall {
-            env: task.env.clone(),
+            env: task.ports.env.clone(),
             client: Arc::clone(client),
             template: question.build_request(task.settings, model, String::new()),
             priority: task.priority,
@@ -434,7 +434,6 @@ mod tests {
     };
 
     struct BatchFixture {
-        env: Env,
         ports: Ports,
         tools: WorkerDeps,
         settings: RunSettings,
@@ -452,7 +451,7 @@ mod tests {
             let recorder = Arc::new(BatchRecorder(Mutex::default(), sections));
             let settings = ModelClientSettings::unlimited("m", "h");
             let client = ModelClient::new(
-                env.clone(),
+                env,
                 Arc::clone(&ports.limiter),
                 Arc::<BatchRecorder>::clone(&recorder),
                 settings,
@@ -464,7 +463,6 @@ mod tests {
                 ..ModelSettings::default()
             });
             Self {
-                env,
                 ports,
                 tools,
                 settings: RunSettings {
@@ -490,7 +488,6 @@ mod tests {
             };
             let key = TaskKey::builder("t", place).finish();
             let Self {
-                env,
                 ports,
                 tools,
                 settings,
@@ -502,14 +499,16 @@ mod tests {
                 message: &Bytes::new(),
                 priority,
                 attempt: 1,
-                began_ms: env.now_ms(),
+                began_ms: ports.env.now_ms(),
                 settings,
                 tools,
                 ports,
-                env,
             };
             let expected = tools.batcher.expect_item(&task);
-            env.sleep(Duration::from_millis(u64::from(place))).await;
+            ports
+                .env
+                .sleep(Duration::from_millis(u64::from(place)))
+                .await;
             tools
                 .batcher
                 .summarize(&task, expected, &QUESTION, place, "word ".repeat(tokens))

@@ -34,7 +34,7 @@ impl BatchUse {
             return Ok(Self::Never);
         }
         let budgets = &task.tools.budgets;
-        let owners = budgets.owners(task.env, task.ports, task.run).await?;
+        let owners = budgets.owners(task.ports, task.run).await?;
         let batch = owners
             .iter()
             .filter(|owner| owner.job.options.batch)

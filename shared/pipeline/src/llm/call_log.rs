@@ -18,7 +18,7 @@ use stemma_llm::structured::CallLog;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
 use stemma_store::spend::{CallReservation, SpendAmount, SpendMeasure};
-use stemma_store::{Env, Failure, PortResult, RunRef, TaskKey, artifact};
+use stemma_store::{Failure, PortResult, RunRef, TaskKey, artifact};
 
 use crate::{FilingTask, WorkerDeps};
 
@@ -42,7 +42,6 @@ pub(super) fn collection_of(scope: &str) -> &str {
 /// Writes the call log of one task. Borrows nothing from the task, because a reply may arrive after it ended.
 #[derive(Clone)]
 pub(crate) struct TaskCallLog {
-    env: Env,
     ports: Ports,
     budgets: Arc<BudgetRegistry>,
     models: BTreeMap<String, Arc<ModelClient>>,
@@ -65,7 +64,7 @@ impl TaskCallLog {
             stage,
             attempt: task.attempt,
             missing_at_ms: Some(task.began_ms),
-            ..Self::for_run(task.env, task.ports, task.tools, task.run)
+            ..Self::for_run(task.ports, task.tools, task.run)
         }
     }
 
@@ -78,9 +77,8 @@ impl TaskCallLog {
     }
 
     /// The budgets of a run, for what is not charged by its tasks.
-    pub(crate) fn for_run(env: &Env, ports: &Ports, deps: &WorkerDeps, run: &RunRef) -> Self {
+    pub(crate) fn for_run(ports: &Ports, deps: &WorkerDeps, run: &RunRef) -> Self {
         Self {
-            env: env.clone(),
             ports: ports.clone(),
             budgets: Arc::clone(&deps.budgets),
             models: deps.models.clone(),
@@ -120,7 +118,7 @@ impl TaskCallLog {
         let json = serde_json::to_vec(&record)
             .map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
         let cost = self.prices(&record.model).cost(record.usage);
-        let key = record.key(&self.collection, self.env.random(), Some(cost));
+        let key = record.key(&self.collection, self.ports.env.random(), Some(cost));
         Ok((key, json.into()))
     }
 
@@ -151,7 +149,7 @@ impl TaskCallLog {
         if failure.code == "model.configuration" {
             let owners = self.budget_owners();
             let reason = PauseReason::Credentials;
-            let paused = self.budgets.pause(&self.env, &self.ports, &owners, reason);
+            let paused = self.budgets.pause(&self.ports, &owners, reason);
             if let Err(error) = paused.await {
                 tracing::warn!(run = %self.run.run, %error, "could not pause jobs whose provider configuration was rejected");
             }
@@ -172,17 +170,12 @@ impl TaskCallLog {
 #[async_trait]
 impl CallBudget for TaskCallLog {
     async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
-        let Self {
-            env,
-            ports,
-            budgets,
-            ..
-        } = self;
-        let owners = budgets.owners(env, ports, &self.run).await?;
+        let Self { ports, budgets, .. } = self;
+        let owners = budgets.owners(ports, &self.run).await?;
         *self.owners.lock() = Arc::clone(&owners);
         let log = Arc::new(self.clone());
-        budgets.reserve(env, ports, &owners, call, log).await?;
-        let is_recent = |checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
+        budgets.reserve(ports, &owners, call, log).await?;
+        let is_recent = |checked_ms| self.ports.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
         if self.missing_at_ms.is_none_or(is_recent) {
             return Ok(());
         }
@@ -200,9 +193,7 @@ impl CallBudget for TaskCallLog {
 
     async fn settle(&self, call: &CallReservation, used: SpendAmount) {
         let owners = self.budget_owners();
-        self.budgets
-            .settle(&self.env, &self.ports, &owners, call, used)
-            .await;
+        self.budgets.settle(&self.ports, &owners, call, used).await;
     }
 }
 
@@ -218,7 +209,7 @@ impl SpendLog for TaskCallLog {
             &self.ports.blobs,
             &self.collection,
             &job.job,
-            (since_ms, self.env.now_ms()),
+            (since_ms, self.ports.env.now_ms()),
             measure,
             |sum| sum.cost(self.prices(&sum.model)),
         )
@@ -242,6 +233,8 @@ mod tests {
     use stemma_store::RunId;
     use stemma_store::artifact::Artifact;
 
+    use stemma_store::Env;
+
     use super::*;
 
     // After a loss of the ledger two workers may execute a task, and one of them may wait for a permit.
@@ -255,7 +248,6 @@ mod tests {
             scope: "c/x/d/1".into(),
         };
         let log = TaskCallLog {
-            env: env.clone(),
             ports: ports.clone(),
             budgets: Arc::default(),
             models: BTreeMap::new(),

@@ -76,9 +76,9 @@ impl Stage for DraftOutline {
         let replies = self.load_replies(task).await?;
         let packed = task.blob(&self.source, "source").await?;
         let settings = task.settings.clone();
-        let outcome = task
-            .tools
-            .compute(task.env, move || draft_outline(packed, replies, &settings));
+        let outcome = task.tools.compute(&task.ports.env, move || {
+            draft_outline(packed, replies, &settings)
+        });
         outcome
             .await
             .map_err(|panic| Failure::transient("structure.crashed", panic))?

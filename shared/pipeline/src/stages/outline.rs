@@ -71,7 +71,7 @@ pub(super) async fn compute_tree(
     task: &FilingTask<'_>,
     build: impl FnOnce() -> Result<SectionTree, Failure> + Send + 'static,
 ) -> StageResult<TreeOutcome> {
-    let tree = task.tools.compute(task.env, build).await;
+    let tree = task.tools.compute(&task.ports.env, build).await;
     let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
     let json = to_json(&tree)?;
     let outcome = TreeOutcome::new(&tree, &json);

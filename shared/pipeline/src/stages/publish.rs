@@ -11,7 +11,7 @@ use stemma_engine::Ports;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
 use stemma_store::blobs::{Blobs, PutOutcome, get_json, put_json};
-use stemma_store::{Env, Failure, PortError, PortResult, TaskKey, TaskKeyBuilder};
+use stemma_store::{Failure, PortError, PortResult, TaskKey, TaskKeyBuilder};
 
 use crate::changes::write_change;
 use crate::settings::RunSettings;
@@ -72,14 +72,13 @@ impl Stage for Publish {
             PutOutcome::Created => ChangeKind::Published(Box::new(entry)),
             PutOutcome::Exists => stored_change(task.ports, &key, self.doc, self.seq).await?,
         };
-        write_change(task.env, task.ports, &collection, kind).await?;
+        write_change(task.ports, &collection, kind).await?;
         Ok(PublishOutcome { gaps }.into())
     }
 }
 
 /// Writes a tombstone instead of a tree, and its change record.
 pub(super) async fn write_tombstone(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
@@ -90,7 +89,7 @@ pub(super) async fn write_tombstone(
         PutOutcome::Created => ChangeKind::Removed { doc, seq },
         PutOutcome::Exists => stored_change(ports, &key, doc, seq).await?,
     };
-    write_change(env, ports, collection, kind).await
+    write_change(ports, collection, kind).await
 }
 
 // What the tree object says that was there first. A run of an older program may have written it before it crashed; the
@@ -112,19 +111,13 @@ fn invalid_tree(error: &serde_json::Error) -> Failure {
 
 /// Removes a document: writes a tombstone above its newest version, and a change record. Garbage collection
 /// deletes the rest.
-pub async fn remove_document(
-    env: &Env,
-    ports: &Ports,
-    collection: &Collection,
-    doc: DocId,
-) -> PortResult<()> {
+pub async fn remove_document(ports: &Ports, collection: &Collection, doc: DocId) -> PortResult<()> {
     let seq = put_next_version(ports, collection, doc, |_| TreeObject::Removed).await?;
-    write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+    write_change(ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
 /// Publishes a tree from another program as the next version of its document.
 pub async fn publish_imported(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     mut published: PublishedTree,
@@ -139,7 +132,7 @@ pub async fn publish_imported(
     .await?;
     let entry = CatalogEntry::from_tree(&published);
     let kind = ChangeKind::Published(Box::new(entry.clone()));
-    write_change(env, ports, collection, kind).await?;
+    write_change(ports, collection, kind).await?;
     Ok(entry)
 }
 
@@ -177,6 +170,8 @@ mod tests {
 
     use stemma_document::{Change, DocumentVersion, Extent, Method, Origin, VerifiedOutline};
     use stemma_store::blobs::{MemoryBlobs, list_all};
+
+    use stemma_store::Env;
 
     use super::*;
 
@@ -314,10 +309,8 @@ mod tests {
         let collection = Collection::default();
         let tree = imported_tree();
         let doc = tree.version.doc;
-        let entry = publish_imported(&env, &ports, &collection, tree)
-            .await
-            .unwrap();
-        write_tombstone(&env, &ports, &collection, doc, entry.version.seq)
+        let entry = publish_imported(&ports, &collection, tree).await.unwrap();
+        write_tombstone(&ports, &collection, doc, entry.version.seq)
             .await
             .unwrap();
         let changes = read_changes(&ports).await;
@@ -334,9 +327,7 @@ mod tests {
         let ports = interrupted_ports(&env, Interruption::Claim);
         let collection = Collection::default();
         let doc = DocId::new(&collection, URI);
-        remove_document(&env, &ports, &collection, doc)
-            .await
-            .unwrap();
+        remove_document(&ports, &collection, doc).await.unwrap();
         let trees = list_all(&ports.blobs, &blob_keys::trees_prefix(&collection, doc))
             .await
             .unwrap();
@@ -357,11 +348,9 @@ mod tests {
             let env = Env::simulated(1);
             let ports = interrupted_ports(&env, Interruption::LostAnswer);
             if is_removal {
-                remove_document(&env, &ports, &collection, doc)
-                    .await
-                    .unwrap();
+                remove_document(&ports, &collection, doc).await.unwrap();
             } else {
-                publish_imported(&env, &ports, &collection, imported_tree())
+                publish_imported(&ports, &collection, imported_tree())
                     .await
                     .unwrap();
             }
@@ -410,7 +399,7 @@ mod tests {
         let ports = interrupted_ports(&env, Interruption::Suspension);
         let collection = Collection::default();
         let minute = env.now_ms() / 60_000;
-        publish_imported(&env, &ports, &collection, imported_tree())
+        publish_imported(&ports, &collection, imported_tree())
             .await
             .unwrap();
         let minutes = minutes_of_record(&ports).await;
@@ -426,7 +415,7 @@ mod tests {
         for ahead in [1, 2, 11, 1_440] {
             let ports = Ports::memory(&env);
             put_record(&ports.blobs, own + ahead).await;
-            publish_imported(&env, &ports, &collection, imported_tree())
+            publish_imported(&ports, &collection, imported_tree())
                 .await
                 .unwrap();
             let minutes = minutes_of_record(&ports).await;

@@ -35,7 +35,7 @@ impl Stage for Withdraw {
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PublishOutcome> {
         let collection = published_collection(task.run, self.doc, self.seq)?;
-        write_tombstone(task.env, task.ports, &collection, self.doc, self.seq).await?;
+        write_tombstone(task.ports, &collection, self.doc, self.seq).await?;
         Ok(PublishOutcome { gaps: 0 }.into())
     }
 }

@@ -166,7 +166,7 @@ impl Simulation {
         let manifests = self.submit(script).await;
         let raising = self.spending.clone().map(|spending| {
             let job = manifests[0].job.clone();
-            let raising = spending.raise_budgets(self.env.clone(), self.sound.clone(), job);
+            let raising = spending.raise_budgets(self.sound.clone(), job);
             self.env.spawn(raising)
         });
         let rest = self.env.clone();
@@ -256,10 +256,7 @@ impl Simulation {
                     settings: digest,
                     ..manifest.clone()
                 };
-                if jobs::submit(&self.env, &self.ports, &manifest, &entries)
-                    .await
-                    .is_ok()
-                {
+                if jobs::submit(&self.ports, &manifest, &entries).await.is_ok() {
                     manifests.push(manifest);
                     break;
                 }
@@ -314,9 +311,9 @@ impl Simulation {
             ..self.ports.clone()
         };
         let result = match command {
-            JobCommand::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
-            JobCommand::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
-            JobCommand::Resume => jobs::resume(&self.env, &ports, job).await,
+            JobCommand::Cancel => jobs::cancel(&ports, job, CancelReason::Person).await,
+            JobCommand::Pause => jobs::pause(&ports, job, PauseReason::Person).await,
+            JobCommand::Resume => jobs::resume(&ports, job).await,
         };
         result.map_err(|error| error.to_string())
     }
@@ -365,13 +362,12 @@ impl Simulation {
         let task = if coordinates {
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                Coordinator::<SimulatedWork>::new(env, ports, 3, Arc::new(|_| ()), heartbeat)
+                Coordinator::<SimulatedWork>::new(ports, 3, Arc::new(|_| ()), heartbeat)
                     .run(ends)
                     .await;
             })
         } else {
             let performer = TaskExecutor::new(
-                env.clone(),
                 ports.clone(),
                 work::registry(),
                 Arc::new(self.tools.for_process(&stall, self.spending.as_ref())),
@@ -379,7 +375,7 @@ impl Simulation {
             );
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                run_worker(env, ports, Arc::new(performer), heartbeat, ends).await;
+                run_worker(ports, Arc::new(performer), heartbeat, ends).await;
             })
         };
         SimulatedProcess {
@@ -393,7 +389,6 @@ impl Simulation {
 
 /// Runs a worker on all lanes and priorities.
 async fn run_worker(
-    env: Env,
     ports: Ports,
     performer: Arc<TaskExecutor<SimulatedWork>>,
     heartbeat: Arc<HeartbeatReporter>,
@@ -404,10 +399,9 @@ async fn run_worker(
         for priority in [Priority::Bulk, Priority::Interactive] {
             let name = QueueName::Lane(lane, priority);
             let queue = ports.queue.clone();
-            let env = env.clone();
             let heartbeat = Arc::clone(&heartbeat);
             let consumer = Consumer {
-                env,
+                env: ports.env.clone(),
                 queue,
                 name,
                 concurrency: 3,

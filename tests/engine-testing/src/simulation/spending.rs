@@ -10,7 +10,7 @@ use stemma_engine::ports::Ports;
 use stemma_engine::stage::TaskContext;
 use stemma_store::artifact;
 use stemma_store::blobs::{Blobs, list_all, put_json};
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::Failure;
 use stemma_store::key::JobId;
 use stemma_store::port_error::PortResult;
@@ -121,18 +121,18 @@ impl SharedSpending {
     }
 
     /// Raises the budget of a job whenever it is paused for it, until the job has ended.
-    pub(super) async fn raise_budgets(self, env: Env, ports: Ports, job: JobId) -> PortResult<()> {
+    pub(super) async fn raise_budgets(self, ports: Ports, job: JobId) -> PortResult<()> {
         while jobs::report(&ports.blobs, &job).await?.is_none() {
-            let wait_ms = env.random() % MAX_RAISE_INTERVAL_MS;
-            env.sleep(Duration::from_millis(wait_ms)).await;
+            let wait_ms = ports.env.random() % MAX_RAISE_INTERVAL_MS;
+            ports.env.sleep(Duration::from_millis(wait_ms)).await;
             let paused = jobs::load_control(&ports.blobs, &job).await?.paused;
             if paused.is_some_and(|paused| paused.reason == PauseReason::Budget) {
                 let budget = JobBudget {
                     tokens: Some(self.lock().raise(&job)),
                     nanodollars: None,
                 };
-                jobs::set_budget(&env, &ports, &job, budget).await?;
-                jobs::resume(&env, &ports, &job).await?;
+                jobs::set_budget(&ports, &job, budget).await?;
+                jobs::resume(&ports, &job).await?;
             }
         }
         Ok(())
@@ -157,22 +157,19 @@ impl CallPayer {
         &self,
         task: &TaskContext<'_, SimulatedWork>,
     ) -> Result<PaidCall, Failure> {
-        let id = task.env.random();
+        let id = task.ports.env.random();
         let call = CallReservation {
             id,
             max: tokens(MAX_TOKENS),
             timeout: CALL_TIMEOUT,
         };
-        let owners = self.budgets.owners(task.env, task.ports, task.run).await?;
+        let owners = self.budgets.owners(task.ports, task.run).await?;
         let log = Arc::new(StoredSpend(task.ports.clone()));
         // Under way from here on: a reservation that was made may be lost before its reply is here.
         let jobs = owners.iter().map(|owner| owner.job.job.clone());
         let call_under_way = (jobs.collect(), false);
         self.spending.lock().calls.insert(id, call_under_way);
-        let reserved = self
-            .budgets
-            .reserve(task.env, task.ports, &owners, &call, log)
-            .await;
+        let reserved = self.budgets.reserve(task.ports, &owners, &call, log).await;
         if let Err(failure) = reserved {
             self.spending.lock().give_up(id);
             return Err(failure);
@@ -180,9 +177,7 @@ impl CallPayer {
         let stored = artifact::ensure_missing(&task.ports.blobs, &task.run.scope, &task.key);
         if let Err(failure) = stored.await {
             let used = tokens(0);
-            let settled = self
-                .budgets
-                .settle(task.env, task.ports, &owners, &call, used);
+            let settled = self.budgets.settle(task.ports, &owners, &call, used);
             settled.await;
             self.spending.lock().give_up(id);
             return Err(failure);
@@ -205,10 +200,12 @@ impl CallPayer {
             call,
             tokens: used,
         } = paid;
-        self.spending.lock().pay(call.id, used, task.env.now_ms());
+        self.spending
+            .lock()
+            .pay(call.id, used, task.ports.env.now_ms());
         let is_settled = self
             .budgets
-            .settle(task.env, task.ports, &owners, &call, tokens(used))
+            .settle(task.ports, &owners, &call, tokens(used))
             .await;
         let jobs: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
         let key = format!("{RECORDS}{:016x}.json", call.id);

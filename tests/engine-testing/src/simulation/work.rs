@@ -124,16 +124,16 @@ impl SimulatedTools {
         starters.push(self.stall.clone());
         let was_suspended = starters
             .iter()
-            .any(|stall| stall.was_suspended(task.env.now_ms(), BEGINS_WITHIN));
+            .any(|stall| stall.was_suspended(task.ports.env.now_ms(), BEGINS_WITHIN));
         if exists && !was_suspended {
             history.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
                 task.key,
                 task.run.run,
-                task.env.now_ms()
+                task.ports.env.now_ms()
             ));
         }
-        let start_time = (task.env.now_ms(), task.run.scope.clone());
+        let start_time = (task.ports.env.now_ms(), task.run.scope.clone());
         history.start_times.push(start_time);
         let starts = history.starts.entry(started).or_default();
         *starts += 1;
@@ -185,8 +185,8 @@ fn scramble(number: u64) -> u64 {
 
 /// Sleeps as long as real work would take, up to `longest` milliseconds.
 async fn simulate_delay(task: &TaskContext<'_, SimulatedWork>, longest: u64) {
-    let millis = task.env.random() % longest;
-    task.env.sleep(Duration::from_millis(millis)).await;
+    let millis = task.ports.env.random() % longest;
+    task.ports.env.sleep(Duration::from_millis(millis)).await;
 }
 
 /// Splits a document into parts.

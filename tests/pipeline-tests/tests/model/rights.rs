@@ -245,7 +245,7 @@ impl Fleet {
             .with_models([Arc::new(client)]);
         let roles = ["stemma-coordinator", "stemma-worker", "stemma-assembler"];
         let ports = roles.map(|role| self.ports(role));
-        Services::start_with(&self.env, ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 8)])
+        Services::start_with(ports, deps, [(Lane::Cpu, 2), (Lane::Llm, 8)])
     }
 
     async fn submit(&self, options: JobOptions, documents: &[Submission]) -> JobId {
@@ -258,7 +258,7 @@ impl Fleet {
             options,
         };
         let ports = self.ports("stemma-submit");
-        let submitted = submit(&self.env, &ports, request, documents).await;
+        let submitted = submit(&ports, request, documents).await;
         submitted.unwrap().job
     }
 
@@ -348,13 +348,11 @@ async fn control_a_job(fleet: &Fleet) {
     assert_eq!(paused.await.reason, PauseReason::Budget);
     let env = &fleet.env;
     let ports = fleet.ports("stemma-query");
-    jobs::set_budget(env, &ports, &job, budget(2))
+    jobs::set_budget(&ports, &job, budget(2)).await.unwrap();
+    jobs::pause(&ports, &job, PauseReason::Person)
         .await
         .unwrap();
-    jobs::pause(env, &ports, &job, PauseReason::Person)
-        .await
-        .unwrap();
-    jobs::cancel(env, &ports, &job, CancelReason::Person)
+    jobs::cancel(&ports, &job, CancelReason::Person)
         .await
         .unwrap();
     report(env, &fleet.store, &job).await.unwrap();
@@ -395,9 +393,9 @@ async fn remove_and_collect(fleet: &Fleet) {
     let ports = fleet.ports("stemma-operator");
     let tree = fleet.tree().await;
     let doc = tree.version.doc;
-    let removed = stemma_roles::assembler::remove_document(env, &ports, &collection, doc);
+    let removed = stemma_roles::assembler::remove_document(&ports, &collection, doc);
     removed.await.unwrap();
-    let imported = stemma_roles::assembler::publish_imported(env, &ports, &collection, tree);
+    let imported = stemma_roles::assembler::publish_imported(&ports, &collection, tree);
     imported.await.unwrap();
     let broken_off = "jobs/j-0000000000000000000000000001/entries/x/000000.json";
     let submitter = fleet.ports("stemma-submit");

@@ -90,7 +90,7 @@ pub async fn run(
     )
     .with_models([Arc::new(client)]);
     let lanes = [(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];
-    let services = Services::start(&env, &ports, deps, lanes);
+    let services = Services::start(&ports, deps, lanes);
 
     let submission = submission("a.pdf", pdf);
     let collection = Collection::default();
@@ -101,7 +101,7 @@ pub async fn run(
         priority: Priority::Bulk,
         options: JobOptions::default(),
     };
-    let job = submit(&env, &ports, request, documents).await.unwrap().job;
+    let job = submit(&ports, request, documents).await.unwrap().job;
     let report = report(&env, store, &job).await.unwrap();
     services.stop().await.unwrap();
     let mut questions = echo.questions.lock().unwrap().clone();

@@ -204,7 +204,7 @@ impl Scenario {
             .with_tesseract(Some("/scripted".into()));
         let lanes = [(Lane::Cpu, 2), (Lane::Ocr, 2), (Lane::Llm, 2)];
         Self {
-            services: Services::start(&env, &ports, deps, lanes),
+            services: Services::start(&ports, deps, lanes),
             env,
             ports,
             store: Arc::clone(store),
@@ -227,7 +227,7 @@ impl Scenario {
             },
         };
         let document = submission("a.pdf", &self.pdf);
-        let submitted = submit(&self.env, &self.ports, request, &[document]).await;
+        let submitted = submit(&self.ports, request, &[document]).await;
         submitted.unwrap().job
     }
 
@@ -375,9 +375,7 @@ fn pages_are_priced_before_they_are_sent_and_paid_once_when_the_budget_is_raised
                 nanodollars: None,
                 tokens: Some(100_000),
             };
-            jobs::set_budget(&seeing.env, &seeing.ports, &job, enough)
-                .await
-                .unwrap();
+            jobs::set_budget(&seeing.ports, &job, enough).await.unwrap();
             let report = report(&seeing.env, &store, &job).await.unwrap();
             assert_eq!(report.counts.failed, 0, "{report:?}");
             let mut seen = seeing.end().await;

@@ -8,7 +8,7 @@ use stemma_document::Collection;
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_pipeline::{RunSettings, Submission};
-use stemma_store::{Env, PortError, PortResult, Priority};
+use stemma_store::{PortError, PortResult, Priority};
 use tokio::sync::oneshot;
 
 use crate::coordinator::{SubmitRequest, submit};
@@ -37,7 +37,7 @@ impl Batches {
     /// interrupted, the others fail and are repeated.
     pub(super) async fn submit(
         &self,
-        (env, ports): (&Env, &Ports),
+        ports: &Ports,
         settings: &RunSettings,
         (collection, priority): (&Collection, Priority),
         documents: Vec<Submission>,
@@ -52,7 +52,7 @@ impl Batches {
             batches: self,
             key: Some(key),
         };
-        env.sleep(collecting_time(priority)).await;
+        ports.env.sleep(collecting_time(priority)).await;
         let batch = open.take();
         let documents: Vec<Submission> = batch.documents.into_values().collect();
         let label = match documents.as_slice() {
@@ -68,7 +68,7 @@ impl Batches {
                 ..JobOptions::default()
             },
         };
-        let result = submit(env, ports, order, &documents).await;
+        let result = submit(ports, order, &documents).await;
         if let Ok(job) = &result {
             tracing::info!(job = %job.job, documents = documents.len(), "reindex");
         }

@@ -21,7 +21,7 @@ use stemma_engine::{Ports, RepeatedLog, dead_letter};
 use stemma_pipeline::filing_folders::{BucketFolder, may_change_document};
 use stemma_pipeline::sources::is_document;
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
-use stemma_store::{Env, PortError, PortResult};
+use stemma_store::{PortError, PortResult};
 
 use batch::Batches;
 use message::ReindexRequest;
@@ -43,7 +43,6 @@ static DEAD_LETTERS: RepeatedLog = RepeatedLog::new();
 
 /// Handler of the reindex queue.
 pub struct Reindex {
-    pub(crate) env: Env,
     pub(crate) ports: Ports,
     // Only documents of these sources may be indexed: senders cannot name arbitrary objects.
     sources: Vec<ReindexSource>,
@@ -91,9 +90,8 @@ fn retry_later(message: &Message) -> Disposition {
 
 impl Reindex {
     /// A handler whose ports can look up objects. Only documents of `sources` are indexed.
-    pub fn new(env: Env, ports: Ports, sources: Vec<ReindexSource>, settings: RunSettings) -> Self {
+    pub fn new(ports: Ports, sources: Vec<ReindexSource>, settings: RunSettings) -> Self {
         Self {
-            env,
             ports,
             sources,
             settings,
@@ -119,17 +117,15 @@ impl Reindex {
         for (batch, documents) in found.into_iter().flatten() {
             batches.entry(batch).or_default().extend(documents);
         }
-        let submissions = batches
-            .into_iter()
-            .map(|((collection, priority), documents)| {
-                let target = (&self.env, &self.ports);
-                async move {
+        let submissions =
+            batches
+                .into_iter()
+                .map(|((collection, priority), documents)| async move {
                     let batch = (&collection, priority);
                     self.batches
-                        .submit(target, &self.settings, batch, documents)
+                        .submit(&self.ports, &self.settings, batch, documents)
                         .await
-                }
-            });
+                });
         try_join_all(submissions).await?;
         Ok(())
     }
@@ -212,7 +208,7 @@ impl Reindex {
 
     // Stores the message as a dead letter, with the reason.
     async fn put_away(&self, message: &Message, reason: &str) -> Disposition {
-        if let Some(repeated) = DEAD_LETTERS.note("reindex", self.env.now_ms()) {
+        if let Some(repeated) = DEAD_LETTERS.note("reindex", self.ports.env.now_ms()) {
             tracing::warn!(reason, repeated, "a reindex message becomes a dead letter");
         }
         let dead = DeadReason {
@@ -224,7 +220,7 @@ impl Reindex {
             dead: Some(dead),
             ..message.clone()
         };
-        match dead_letter::record(&self.env, &self.ports.blobs, &letter, None).await {
+        match dead_letter::record(&self.ports, &letter, None).await {
             Ok(()) => Disposition::Ack,
             Err(error) => {
                 tracing::warn!(%error, "cannot store the dead letter; the message will be retried");

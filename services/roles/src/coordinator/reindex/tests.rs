@@ -10,7 +10,7 @@ use stemma_engine::message::RunOutcome;
 use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_pipeline::FilingFlow;
 use stemma_store::blobs::Blobs;
-use stemma_store::{FailureRecord, RunHeader};
+use stemma_store::{Env, FailureRecord, RunHeader};
 
 use super::*;
 
@@ -71,14 +71,14 @@ impl ReindexFixture {
             prefix: prefix.into(),
         };
         let env = Env::simulated(1);
-        let ports = Ports::memory(&env).with_objects(&env, Arc::new(bucket.clone()));
+        let ports = Ports::memory(&env).with_objects(Arc::new(bucket.clone()));
         let sources = vec![source("in/", "all"), source("in/3m/", "3m")];
-        let reindex = Reindex::new(env, ports, sources, RunSettings::default());
+        let reindex = Reindex::new(ports, sources, RunSettings::default());
         Self { bucket, reindex }
     }
 
     async fn send(&self, body: &str) -> Disposition {
-        self.reindex.env.sleep(Duration::from_millis(2)).await; // job ids sort by submission time
+        self.reindex.ports.env.sleep(Duration::from_millis(2)).await; // job ids sort by submission time
         self.reindex
             .handle(&Message::new(body.to_string()), 0)
             .await

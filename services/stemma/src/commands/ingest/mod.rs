@@ -135,8 +135,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if !asks_in_batches {
         config.local.open_documents = documents_in_flight(&config);
     }
-    let services =
-        EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
+    let services = EmbeddedServices::start(&store.ports, &config, args.password.clone(), observer)?;
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
@@ -153,7 +152,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     };
     let began = Instant::now();
     let manifest =
-        stemma_roles::coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
+        stemma_roles::coordinator::submit(&store.ports, order, &batch.submissions).await?;
     let documents = manifest.entries + batch.unreadable.len() as u64;
     let bytes = batch.submissions.iter().map(|file| file.size_bytes).sum();
     let read = services.read_progress();

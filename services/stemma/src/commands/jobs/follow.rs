@@ -149,7 +149,7 @@ pub async fn follow(
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = operations.env.sleep(POLL_INTERVAL) => {}
+            () = operations.ports.env.sleep(POLL_INTERVAL) => {}
         }
     }
 }

@@ -44,12 +44,12 @@ async fn operations(
 ) -> Result<Operations, CommandError> {
     let collection = context.collection.clone();
     if let Some(cluster) = cluster {
-        let operations = Operations::live(env, cluster.ports.clone(), collection);
+        let operations = Operations::live(cluster.ports.clone(), collection);
         return Ok(operations.with_connections(cluster));
     }
     let store = context.open_store().await?;
     let blobs = store.blobs.clone();
-    Ok(Operations::stored(env, blobs, collection, move || {
+    Ok(Operations::stored(&env, blobs, collection, move || {
         store.writer().map(|owner| StoreWriter {
             pid: owner.pid,
             command: owner.command,

@@ -48,8 +48,8 @@ impl JobRunner {
         }
         let store = context.open_writable_store(&env, command).await?;
         let ports: Ports = store.ports.clone();
-        let services = EmbeddedServices::start(&env, &ports, config, None, Arc::new(|_| {}))?;
-        let operations = Operations::live(env, ports, context.collection.clone());
+        let services = EmbeddedServices::start(&ports, config, None, Arc::new(|_| {}))?;
+        let operations = Operations::live(ports, context.collection.clone());
         Ok(Self {
             operations,
             local: Some((services, store)),
@@ -68,8 +68,8 @@ impl JobRunner {
         order: SubmitRequest<'_>,
         documents: &[Submission],
     ) -> Result<(Self, JobManifest), CommandError> {
-        let Operations { env, ports, .. } = &self.operations;
-        match stemma_roles::coordinator::submit(env, ports, order, documents).await {
+        let ports = &self.operations.ports;
+        match stemma_roles::coordinator::submit(ports, order, documents).await {
             Ok(manifest) => Ok((self, manifest)),
             Err(error) => {
                 self.close().await;

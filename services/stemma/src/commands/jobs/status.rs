@@ -82,7 +82,7 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
             CommandError::new("job.unknown", unknown).with_next("list jobs with `stemma status`")
         );
     }
-    let now = operations.env.now_ms();
+    let now = operations.ports.env.now_ms();
     let view = StatusView {
         live: operations.is_live,
         writer: operations.writer(),
@@ -102,7 +102,7 @@ async fn stored_state(operations: &Operations, args: &StatusArgs) -> PortResult<
             let found = operations.find(job).await?;
             found.into_iter().map(|manifest| manifest.job).collect()
         }
-        None => newest_first(operations.blobs(), operations.env.now_ms()).await?,
+        None => newest_first(operations.blobs(), operations.ports.env.now_ms()).await?,
     };
     let dead_letters = dead_letter::count(operations.blobs(), MAX_DEAD_LETTERS).await?;
     Ok((ids, dead_letters))
@@ -118,13 +118,13 @@ async fn views(
 ) -> PortResult<Vec<JobStatus>> {
     let limit = args.limit;
     let views = operations.job_statuses(ids, limit, &facts.jobs).await?;
-    let now = operations.env.now_ms();
+    let now = operations.ports.env.now_ms();
     let is_unreported =
         |job: &JobStatus| job.state == "waiting" && job.submitted_ms + TAKEN_UP_MS < now;
     if !views.iter().any(is_unreported) || !has_coordinator(&facts.processes) {
         return Ok(views);
     }
-    operations.env.sleep(PROGRESS_POSTED).await;
+    operations.ports.env.sleep(PROGRESS_POSTED).await;
     *facts = operations.observe().await;
     operations.job_statuses(ids, limit, &facts.jobs).await
 }

@@ -11,12 +11,11 @@ use stemma_engine::Ports;
 use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
 use stemma_engine::objects::{ObjectLookup, ObjectMeta, RetryingLookup};
-use stemma_operations::Operations;
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::{SourceWriter, file_uri};
 use stemma_roles::coordinator::{SubmitRequest, job_entry, start_job};
-use stemma_store::{Env, PortResult, Priority};
+use stemma_store::{PortResult, Priority};
 
 use super::runner::JobRunner;
 use crate::config::Config;
@@ -101,8 +100,7 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
             ..args.options.job_options(label(&args.sources))
         },
     };
-    let Operations { env, ports, .. } = &runner.operations;
-    let submitted = match start_job(env, ports, order).await {
+    let submitted = match start_job(&runner.operations.ports, order).await {
         Err(error) => Err(error.into()),
         Ok(JobStart::Existing(manifest)) => {
             context
@@ -161,7 +159,6 @@ async fn submit_all(
                 .is_some_and(|text| text.starts_with("s3://"))
         });
     let mut push = Submitter {
-        env: &runner.operations.env,
         ports: &runner.operations.ports,
         collection: &context.collection,
         upload: runner.is_cluster(),
@@ -186,13 +183,12 @@ async fn submit_all(
     if push.submitting.entries() == 0 {
         return Err(nothing_found(&push.filings));
     }
-    let manifest = push.submitting.finish(push.env, push.ports).await?;
+    let manifest = push.submitting.finish(push.ports).await?;
     Ok((manifest, push.unread))
 }
 
 // A submission while it is filled.
 struct Submitter<'a> {
-    env: &'a Env,
     ports: &'a Ports,
     collection: &'a Collection,
     // Whether workers run elsewhere, and need the bytes in the store.
@@ -234,14 +230,14 @@ impl Submitter<'_> {
         let objects = BucketReader::new(S3::connect(&config.servers.s3.settings()).await?);
         let source = BucketSource {
             lookup: RetryingLookup {
-                env: self.env.clone(),
+                env: self.ports.env.clone(),
                 objects: Arc::new(objects.clone()),
             },
             bucket,
             below: prefix.rsplit_once('/').map_or("", |(folder, _)| folder),
             selection: self.select.selection(),
         };
-        let env = self.env.clone();
+        let env = self.ports.env.clone();
         let listing = objects.list(&env, bucket, prefix, None);
         let decisions = group_folders(listing, prefix).map(|files| source.decide(files));
         let mut decisions = Box::pin(decisions.buffered(FOLDERS_AT_ONCE));

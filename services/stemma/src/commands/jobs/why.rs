@@ -44,7 +44,7 @@ fn show(answer: &WhyReport, operations: &Operations, output: &Output) {
         .as_ref()
         .is_some_and(|view| view.document.sections.is_some() && view.newer_version.is_none());
     if let Some(diagnosis) = answer.diagnosis.as_ref().filter(|_| !over) {
-        show_diagnosis(diagnosis, operations.env.now_ms(), output);
+        show_diagnosis(diagnosis, operations.ports.env.now_ms(), output);
     }
 }
 

@@ -23,7 +23,7 @@ pub struct AssemblerArgs {
 pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("assembler", args.service.listen, context).await?;
     let tools = embedded::cluster_deps(&running.config)?;
-    let (env, ports, stop) = running.parts();
-    stemma_roles::assembler::run(env, ports, Arc::new(tools), running.heartbeat(), stop).await;
+    let (ports, stop) = running.parts();
+    stemma_roles::assembler::run(ports, Arc::new(tools), running.heartbeat(), stop).await;
     Ok(running.end().await)
 }

@@ -7,7 +7,6 @@ use stemma_engine::Ports;
 use stemma_engine::lane_metrics::observe_lanes;
 use stemma_roles::coordinator::reindex::Reindex;
 use stemma_roles::coordinator::run_reindex;
-use stemma_store::Env;
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
@@ -30,17 +29,17 @@ pub struct CoordinatorArgs {
 
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("coordinator", args.service.listen, context).await?;
-    let (env, ports, stop) = running.parts();
+    let (ports, stop) = running.parts();
     let s3 = S3::connect(&running.config.servers.s3.settings()).await?;
-    let ports = ports.with_objects(&env, Arc::new(BucketReader::new(s3)));
-    let reindex = reindex(&running, env.clone(), ports.clone())?;
+    let ports = ports.with_objects(Arc::new(BucketReader::new(s3)));
+    let reindex = reindex(&running, ports.clone())?;
     let reindex = run_reindex(reindex, running.heartbeat(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let observer = stemma_roles::coordinator::no_observer();
     let heartbeat = running.heartbeat();
-    let lanes = observe_lanes(env.clone(), ports.clone(), heartbeat.clone(), stop.clone());
+    let lanes = observe_lanes(ports.clone(), heartbeat.clone(), stop.clone());
     tokio::join!(
-        stemma_roles::coordinator::run(env, ports, open_documents, observer, heartbeat, stop),
+        stemma_roles::coordinator::run(ports, open_documents, observer, heartbeat, stop),
         lanes,
         reindex
     );
@@ -48,7 +47,7 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
 }
 
 // Handles messages that request reindexing of documents.
-fn reindex(running: &ServiceHost, env: Env, ports: Ports) -> Result<Reindex, CommandError> {
+fn reindex(running: &ServiceHost, ports: Ports) -> Result<Reindex, CommandError> {
     let config = &running.config;
     let sources = config
         .sources
@@ -56,5 +55,5 @@ fn reindex(running: &ServiceHost, env: Env, ports: Ports) -> Result<Reindex, Com
         .map(|rule| rule.source())
         .collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
-    Ok(Reindex::new(env, ports, sources, config.job_settings()?))
+    Ok(Reindex::new(ports, sources, config.job_settings()?))
 }

@@ -31,7 +31,6 @@ pub struct ServiceHost {
     pub config: Config,
     /// Clients of the configured models; empty except for a worker.
     pub model_clients: Vec<Arc<ModelClient>>,
-    env: Env,
     cluster: Cluster,
     stop: CancellationToken,
     heartbeat: Arc<HeartbeatReporter>,
@@ -68,20 +67,19 @@ impl ServiceHost {
         tracing::info!(service, process = name, "started");
         // Only workers call models.
         let model_clients = match service {
-            "worker" => model_clients(&config, &env, &cluster.ports, &name)?,
+            "worker" => model_clients(&config, &cluster.ports, &name)?,
             _ => Vec::new(),
         };
         let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
             Arc::clone(cluster.ports.ledger.raw()),
             Arc::clone(&heartbeat),
-            heartbeat_extras(&env, &cluster.ports, &model_clients),
+            heartbeat_extras(&cluster.ports, &model_clients),
             drained.clone(),
         ));
         Ok(Self {
             config,
             model_clients,
-            env,
             cluster,
             stop,
             heartbeat,
@@ -92,9 +90,9 @@ impl ServiceHost {
     }
 
     /// The arguments of a service's `run`.
-    pub fn parts(&self) -> (Env, Ports, CancellationToken) {
+    pub fn parts(&self) -> (Ports, CancellationToken) {
         let ports = self.cluster.ports.clone();
-        (self.env.clone(), ports, self.stop.clone())
+        (ports, self.stop.clone())
     }
 
     /// The reporter of heartbeats; it also names the process in leases and connections.

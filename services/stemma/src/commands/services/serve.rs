@@ -14,7 +14,7 @@ use stemma_operations::RetryCandidate;
 use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{RunSettings, Submission};
 use stemma_roles::coordinator::{SubmitRequest, submit};
-use stemma_store::{Env, JobId, PortResult, Priority};
+use stemma_store::{JobId, PortResult, Priority};
 
 use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;
@@ -47,7 +47,6 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
     let config = context.config()?;
     let settings = config.job_settings()?;
     let runner = JobRunner::open(context, config, "serve").await?;
-    let env = runner.operations.env.clone();
     let ports = runner.operations.ports.clone();
     let server = QueryServer {
         service: "serve",
@@ -58,13 +57,9 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
         // Questions and ingestion share the model's limits.
         limiter: Arc::clone(&ports.limiter),
         stop: runner.stop.clone(),
-        env: env.clone(),
+        env: ports.env.clone(),
         operations: runner.operations.clone(),
-        uploads: Some(Arc::new(UploadIntake {
-            env,
-            ports,
-            settings,
-        })),
+        uploads: Some(Arc::new(UploadIntake { ports, settings })),
     };
     let served = server.run(context, |address| {
         context.output.note(&format!("http://{address}"));
@@ -76,7 +71,6 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
 
 // An upload is stored under its digest and becomes a job of one document.
 struct UploadIntake {
-    env: Env,
     ports: Ports,
     settings: RunSettings,
 }
@@ -134,7 +128,7 @@ impl UploadPort for UploadIntake {
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {
-        stemma_roles::assembler::remove_document(&self.env, &self.ports, collection, doc).await?;
+        stemma_roles::assembler::remove_document(&self.ports, collection, doc).await?;
         Ok(())
     }
 }
@@ -156,7 +150,7 @@ impl UploadIntake {
                 ..JobOptions::default()
             },
         };
-        Ok(submit(&self.env, &self.ports, order, documents).await?.job)
+        Ok(submit(&self.ports, order, documents).await?.job)
     }
 }
 

@@ -50,7 +50,7 @@ enum WorkerLane {
 
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("worker", args.service.listen, context).await?;
-    let (env, ports, stop) = running.parts();
+    let (ports, stop) = running.parts();
     let tools = Arc::new(
         embedded::cluster_deps(&running.config)?
             .with_models(running.model_clients.clone())
@@ -63,7 +63,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
         heartbeat: running.heartbeat(),
         batches: running.config.model.provider.batch.settings(),
     };
-    stemma_roles::worker::run(env, ports, tools, settings, stop).await;
+    stemma_roles::worker::run(ports, tools, settings, stop).await;
     Ok(running.end().await)
 }
 

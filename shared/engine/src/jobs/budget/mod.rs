@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
 use stemma_store::failure::Failure;
 use stemma_store::key::{JobId, RunHeader, RunId, RunRef};
 use stemma_store::limit::{AccountReservation, Reservation};
@@ -111,17 +111,16 @@ impl BudgetRegistry {
     /// Throttled, when all of them are paused or a port is unavailable.
     pub async fn owners(
         &self,
-        env: &Env,
         ports: &Ports,
         run: &RunRef,
     ) -> Result<Arc<Vec<BudgetOwner>>, Failure> {
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         if let Some((read_ms, owners)) = self.owners.lock().get(&run.run)
             && now < read_ms + CACHE_TTL_MS
         {
             return Ok(Arc::clone(owners));
         }
-        let waiting = self.waiting(env, ports, run).await?;
+        let waiting = self.waiting(ports, run).await?;
         let running = waiting.iter().any(|(_, control)| control.is_running());
         let blocked = waiting.iter().any(|(_, control)| {
             control.paused.is_some_and(|paused| {
@@ -152,24 +151,18 @@ impl BudgetRegistry {
     ///
     /// # Errors
     /// Throttled, when a port is unavailable.
-    pub async fn payers(
-        &self,
-        env: &Env,
-        ports: &Ports,
-        run: &RunRef,
-    ) -> Result<Vec<BudgetOwner>, Failure> {
-        Ok(charged(self.waiting(env, ports, run).await?))
+    pub async fn payers(&self, ports: &Ports, run: &RunRef) -> Result<Vec<BudgetOwner>, Failure> {
+        Ok(charged(self.waiting(ports, run).await?))
     }
 
     async fn waiting(
         &self,
-        env: &Env,
         ports: &Ports,
         run: &RunRef,
     ) -> Result<Vec<(Arc<JobManifest>, JobControl)>, Failure> {
         let mut waiting = Vec::new();
         for job in waiting_jobs(ports, run).await? {
-            waiting.extend(self.load_job(env, ports, &job).await?);
+            waiting.extend(self.load_job(ports, &job).await?);
         }
         Ok(waiting)
     }
@@ -181,7 +174,6 @@ impl BudgetRegistry {
     /// other calls settle. Also throttled when a port is unavailable: unaccounted spending is not allowed.
     pub async fn reserve(
         &self,
-        env: &Env,
         ports: &Ports,
         owners: &[BudgetOwner],
         call: &CallReservation,
@@ -192,7 +184,7 @@ impl BudgetRegistry {
             for (account, limit, amount) in owner.account_reservations(call.max)? {
                 let line = call.on_account(amount);
                 match self
-                    .reserve_account(env, ports, owner, (&account, limit, line), &log)
+                    .reserve_account(ports, owner, (&account, limit, line), &log)
                     .await
                 {
                     Ok(()) => reserved.push((account, line)),
@@ -202,7 +194,7 @@ impl BudgetRegistry {
                                 &account,
                                 ports
                                     .limiter
-                                    .settle_reservation(&account, line, 0, env.now_ms())
+                                    .settle_reservation(&account, line, 0, ports.env.now_ms())
                                     .await,
                             );
                         }
@@ -221,7 +213,6 @@ impl BudgetRegistry {
     /// whether everything is settled.
     pub async fn settle(
         &self,
-        env: &Env,
         ports: &Ports,
         owners: &[BudgetOwner],
         call: &CallReservation,
@@ -237,8 +228,8 @@ impl BudgetRegistry {
             };
             for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(actual) {
                 let reservation = call.on_account(reserved);
-                let settled = with_retry(env, || {
-                    let now_ms = env.now_ms();
+                let settled = with_retry(&ports.env, || {
+                    let now_ms = ports.env.now_ms();
                     ports
                         .limiter
                         .settle_reservation(&account, reservation, used, now_ms)
@@ -246,13 +237,9 @@ impl BudgetRegistry {
                 if let Err(error) = settled.await {
                     tracing::warn!(account, %error, "cannot settle a reservation; trying again until it is settled");
                     is_settled = false;
-                    env.spawn(settle_later(
-                        env.clone(),
-                        ports.clone(),
-                        account,
-                        reservation,
-                        used,
-                    ));
+                    ports
+                        .env
+                        .spawn(settle_later(ports.clone(), account, reservation, used));
                 }
             }
         }
@@ -262,26 +249,24 @@ impl BudgetRegistry {
     /// Pauses the running jobs among `owners`.
     pub async fn pause(
         &self,
-        env: &Env,
         ports: &Ports,
         owners: &[BudgetOwner],
         reason: PauseReason,
     ) -> PortResult<()> {
         for owner in owners {
-            self.pause_job(env, ports, owner, (reason, None)).await?;
+            self.pause_job(ports, owner, (reason, None)).await?;
         }
         Ok(())
     }
 
     async fn pause_job(
         &self,
-        env: &Env,
         ports: &Ports,
         owner: &BudgetOwner,
         (reason, budget_version): (PauseReason, Option<u64>),
     ) -> PortResult<PauseResult> {
         let job = &owner.job.job;
-        let result = pause_once(env, ports, job, reason, budget_version).await?;
+        let result = pause_once(ports, job, reason, budget_version).await?;
         if result == PauseResult::Paused {
             tracing::warn!(%job, ?reason, "job paused");
         }
@@ -291,15 +276,10 @@ impl BudgetRegistry {
     }
 
     // The budget that the process knows does not allow a call. It may have been raised since it was read.
-    async fn pause_at_budget(
-        &self,
-        env: &Env,
-        ports: &Ports,
-        owner: &BudgetOwner,
-    ) -> PortResult<Failure> {
+    async fn pause_at_budget(&self, ports: &Ports, owner: &BudgetOwner) -> PortResult<Failure> {
         let job = &owner.job.job;
         let found = (PauseReason::Budget, Some(owner.budget_version));
-        if self.pause_job(env, ports, owner, found).await? == PauseResult::BudgetChanged {
+        if self.pause_job(ports, owner, found).await? == PauseResult::BudgetChanged {
             let message = format!("the budget of {job} was changed before the call");
             return Ok(Failure::throttled("budget.changed", message, CHANGED_RETRY));
         }
@@ -312,7 +292,6 @@ impl BudgetRegistry {
 
     async fn reserve_account(
         &self,
-        env: &Env,
         ports: &Ports,
         owner: &BudgetOwner,
         (account, limit, call): (&str, u64, AccountReservation),
@@ -321,11 +300,11 @@ impl BudgetRegistry {
         for _ in 0..MAX_REOPENS {
             match ports
                 .limiter
-                .reserve(account, limit, call, env.now_ms())
+                .reserve(account, limit, call, ports.env.now_ms())
                 .await?
             {
                 Reservation::Granted => return Ok(()),
-                Reservation::Unknown => self.reopen_accounts(env, ports, owner, log).await?,
+                Reservation::Unknown => self.reopen_accounts(ports, owner, log).await?,
                 Reservation::Refused {
                     may_fit_later: true,
                 } => {
@@ -338,7 +317,7 @@ impl BudgetRegistry {
                 }
                 Reservation::Refused {
                     may_fit_later: false,
-                } => return Err(self.pause_at_budget(env, ports, owner).await?),
+                } => return Err(self.pause_at_budget(ports, owner).await?),
             }
         }
         Err(account_lost())
@@ -348,30 +327,30 @@ impl BudgetRegistry {
     /// one does not use up the task's time, and goes on being read when the task has gone.
     async fn reopen_accounts(
         &self,
-        env: &Env,
         ports: &Ports,
         owner: &BudgetOwner,
         log: &Arc<dyn SpendLog>,
     ) -> Result<(), Failure> {
-        let job = owner.job.job.clone();
-        let reopening = {
-            let mut all = self.reopening.lock();
-            let begin = || {
-                let env = env.clone();
+        let reopening = self
+            .reopening
+            .lock()
+            .entry(owner.job.job.clone())
+            .or_insert_with(|| {
                 let ports = ports.clone();
                 let owner = owner.clone();
                 let log = Arc::clone(log);
                 let registered = Arc::clone(&self.reopening);
-                let reading = env.clone().spawn(async move {
-                    let result = open_accounts(&env, &ports, &owner, log.as_ref()).await;
+                let reading = ports.env.clone().spawn(async move {
+                    let result = open_accounts(&ports, &owner, log.as_ref()).await;
                     registered.lock().remove(&owner.job.job);
                     result
                 });
-                let result = reading.map(|result| result.unwrap_or_else(|_| Err(account_lost())));
-                result.boxed().shared()
-            };
-            all.entry(job).or_insert_with(begin).clone()
-        };
+                reading
+                    .map(|result| result.unwrap_or_else(|_| Err(account_lost())))
+                    .boxed()
+                    .shared()
+            })
+            .clone();
         let waited = tokio::time::timeout(REOPEN_WAIT, reopening).await;
         waited.unwrap_or_else(|_| Err(account_lost()))
     }
@@ -379,11 +358,10 @@ impl BudgetRegistry {
     /// A job and its control; `None` if there is no such job.
     async fn load_job(
         &self,
-        env: &Env,
         ports: &Ports,
         job: &JobId,
     ) -> Result<Option<(Arc<JobManifest>, JobControl)>, Failure> {
-        let now = env.now_ms();
+        let now = ports.env.now_ms();
         let cached = self.jobs.lock().get(job).cloned();
         let cached = match cached {
             Some((read_ms, manifest, control)) if now < read_ms + CACHE_TTL_MS => {
@@ -422,12 +400,11 @@ fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
 
 /// Opens the accounts of a job with the spending from the log.
 async fn open_accounts(
-    env: &Env,
     ports: &Ports,
     owner: &BudgetOwner,
     log: &dyn SpendLog,
 ) -> Result<(), Failure> {
-    let began_ms = env.now_ms();
+    let began_ms = ports.env.now_ms();
     let measure = match owner.budget.and_then(|budget| budget.nanodollars) {
         Some(_) => SpendMeasure::TokensAndCost,
         None => SpendMeasure::Tokens,
@@ -438,7 +415,10 @@ async fn open_accounts(
     };
     let mut openings = Vec::new();
     for (account, ..) in owner.account_reservations(nothing)? {
-        let opening = ports.limiter.begin_opening(&account, env.random()).await?;
+        let opening = ports
+            .limiter
+            .begin_opening(&account, ports.env.random())
+            .await?;
         openings.push((account, opening));
     }
     let total = log.total_spend(&owner.job, measure).await?;
@@ -450,7 +430,7 @@ async fn open_accounts(
         };
         ports.limiter.open_account(&account, opening, used).await?;
     }
-    let took_ms = env.now_ms().saturating_sub(began_ms);
+    let took_ms = ports.env.now_ms().saturating_sub(began_ms);
     tracing::info!(job = %owner.job.job, tokens = total.tokens, took_ms, "opened the accounts of a job from the call log");
     Ok(())
 }
@@ -482,15 +462,9 @@ fn missing_price() -> Failure {
 
 // A lost settlement leaves the reservation in place until its time is over.
 // Without it the amount is given back when the reservation expires, and the job spends more than its budget.
-async fn settle_later(
-    env: Env,
-    ports: Ports,
-    account: String,
-    reservation: AccountReservation,
-    used: u64,
-) {
-    let settled = with_long_retry(&env, || {
-        let now_ms = env.now_ms();
+async fn settle_later(ports: Ports, account: String, reservation: AccountReservation, used: u64) {
+    let settled = with_long_retry(&ports.env, || {
+        let now_ms = ports.env.now_ms();
         ports
             .limiter
             .settle_reservation(&account, reservation, used, now_ms)

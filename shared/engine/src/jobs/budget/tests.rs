@@ -1,5 +1,6 @@
 //! Tests of budgets.
 
+use stemma_store::env::Env;
 use stemma_store::key::Priority;
 use stemma_store::limit::MemoryLimiter;
 
@@ -32,7 +33,7 @@ fn call(id: u64) -> CallReservation {
     }
 }
 
-async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
+async fn setup(tokens: u64) -> (Ports, RunRef) {
     let env = Env::simulated(1);
     let ports = Ports::memory(&env);
     let budget = Some(JobBudget {
@@ -51,10 +52,10 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
             ..JobOptions::default()
         },
     };
-    let JobStart::New(submitting) = JobWriter::start(&env, &ports, draft).await.unwrap() else {
+    let JobStart::New(submitting) = JobWriter::start(&ports, draft).await.unwrap() else {
         panic!("known")
     };
-    submitting.finish(&env, &ports).await.unwrap();
+    submitting.finish(&ports).await.unwrap();
     let run = RunRef {
         run: RunId("run".into()),
         header: "h".into(),
@@ -65,12 +66,12 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
         .add_watcher(&run.run, &JobId("job".into()))
         .await
         .unwrap();
-    (env, ports, run)
+    (ports, run)
 }
 
 #[tokio::test(start_paused = true)]
 async fn parts_of_a_large_job_are_charged_to_the_job_once() {
-    let (env, ports, _) = setup(100).await;
+    let (ports, _) = setup(100).await;
     let run = RunRef {
         run: RunId("divided".into()),
         header: "h".into(),
@@ -82,20 +83,20 @@ async fn parts_of_a_large_job_are_charged_to_the_job_once() {
         ports.ledger.add_watcher(&run.run, &part).await.unwrap();
     }
     let budgets = BudgetRegistry::default();
-    let owners = budgets.owners(&env, &ports, &run).await.unwrap();
+    let owners = budgets.owners(&ports, &run).await.unwrap();
     let owners: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
     assert_eq!(owners, [&job]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn exhausted_budget_pauses_job_until_raised() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
     for n in 0..5 {
-        let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+        let payers = budgets.owners(&ports, &run).await.unwrap();
         let reserved = budgets
-            .reserve(&env, &ports, &payers, &call(n), log.clone())
+            .reserve(&ports, &payers, &call(n), log.clone())
             .await;
         assert_eq!(
             reserved.is_ok(),
@@ -105,7 +106,6 @@ async fn exhausted_budget_pauses_job_until_raised() {
         if reserved.is_ok() {
             budgets
                 .settle(
-                    &env,
                     &ports,
                     &payers,
                     &call(n),
@@ -122,7 +122,7 @@ async fn exhausted_budget_pauses_job_until_raised() {
         Some(PauseReason::Budget)
     );
     assert_eq!(
-        budgets.owners(&env, &ports, &run).await.unwrap_err().code,
+        budgets.owners(&ports, &run).await.unwrap_err().code,
         "budget.paused"
     );
 
@@ -132,7 +132,6 @@ async fn exhausted_budget_pauses_job_until_raised() {
         ..ports.clone()
     };
     set_budget(
-        &env,
         &lost,
         &job,
         JobBudget {
@@ -142,15 +141,15 @@ async fn exhausted_budget_pauses_job_until_raised() {
     )
     .await
     .unwrap();
-    resume(&env, &lost, &job).await.unwrap();
+    resume(&lost, &job).await.unwrap();
     let budgets = BudgetRegistry::default();
-    let payers = budgets.owners(&env, &lost, &run).await.unwrap();
+    let payers = budgets.owners(&lost, &run).await.unwrap();
     budgets
-        .reserve(&env, &lost, &payers, &call(10), log.clone())
+        .reserve(&lost, &payers, &call(10), log.clone())
         .await
         .unwrap();
     let failure = budgets
-        .reserve(&env, &lost, &payers, &call(11), log.clone())
+        .reserve(&lost, &payers, &call(11), log.clone())
         .await
         .unwrap_err();
     assert_eq!(
@@ -161,9 +160,8 @@ async fn exhausted_budget_pauses_job_until_raised() {
 
 #[tokio::test(start_paused = true)]
 async fn money_budget_without_price_is_refused() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     set_budget(
-        &env,
         &ports,
         &JobId("job".into()),
         JobBudget {
@@ -174,10 +172,9 @@ async fn money_budget_without_price_is_refused() {
     .await
     .unwrap();
     let budgets = BudgetRegistry::default();
-    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&ports, &run).await.unwrap();
     let failure = budgets
         .reserve(
-            &env,
             &ports,
             &payers,
             &call(1),
@@ -190,26 +187,26 @@ async fn money_budget_without_price_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_never_settle_give_back_their_reservations() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
-    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&ports, &run).await.unwrap();
     for id in 0..3 {
         // Its worker is killed during the call.
         budgets
-            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .reserve(&ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
     let waits = budgets
-        .reserve(&env, &ports, &payers, &call(3), log.clone())
+        .reserve(&ports, &payers, &call(3), log.clone())
         .await
         .unwrap_err();
     assert_eq!(waits.code, "budget.reserved");
-    env.sleep(Duration::from_secs(3_600)).await;
+    ports.env.sleep(Duration::from_secs(3_600)).await;
     for id in 4..7 {
         budgets
-            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .reserve(&ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
@@ -221,12 +218,12 @@ async fn calls_that_never_settle_give_back_their_reservations() {
 
 #[tokio::test(start_paused = true)]
 async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
-    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&ports, &run).await.unwrap();
     budgets
-        .reserve(&env, &ports, &payers, &call(1), log.clone())
+        .reserve(&ports, &payers, &call(1), log.clone())
         .await
         .unwrap();
     // The limiter loses everything while the first call is in flight.
@@ -236,14 +233,14 @@ async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
     };
     for id in 2..5 {
         budgets
-            .reserve(&env, &lost, &payers, &call(id), log.clone())
+            .reserve(&lost, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
     let used = SpendAmount { tokens: 10, ..CALL };
-    budgets.settle(&env, &lost, &payers, &call(1), used).await;
+    budgets.settle(&lost, &payers, &call(1), used).await;
     let failure = budgets
-        .reserve(&env, &lost, &payers, &call(5), log.clone())
+        .reserve(&lost, &payers, &call(5), log.clone())
         .await
         .unwrap_err();
     assert_eq!(
@@ -269,24 +266,24 @@ impl SpendLog for SlowSpend {
 
 #[tokio::test(start_paused = true)]
 async fn lost_account_is_rebuilt_while_tasks_wait_for_it() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
-    let log = Arc::new(SlowSpend(env.clone(), Mutex::new(0)));
-    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
-    let start_ms = env.now_ms();
+    let log = Arc::new(SlowSpend(ports.env.clone(), Mutex::new(0)));
+    let payers = budgets.owners(&ports, &run).await.unwrap();
+    let start_ms = ports.env.now_ms();
     for id in 0..8 {
         let failure = budgets
-            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .reserve(&ports, &payers, &call(id), log.clone())
             .await
             .unwrap_err();
         assert_eq!(failure.code, "budget.account_lost");
     }
-    let waited_ms = env.now_ms() - start_ms;
+    let waited_ms = ports.env.now_ms() - start_ms;
     assert!(waited_ms <= 8 * 2_000, "{waited_ms} ms for eight tasks");
-    env.sleep(Duration::from_secs(600)).await;
+    ports.env.sleep(Duration::from_secs(600)).await;
     for id in 8..10 {
         budgets
-            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .reserve(&ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
@@ -317,7 +314,7 @@ impl SpendLog for LossDuringRead {
 
 #[tokio::test(start_paused = true)]
 async fn account_lost_while_the_log_is_read_is_rebuilt_from_a_new_reading() {
-    let (env, ports, run) = setup(100).await;
+    let (ports, run) = setup(100).await;
     let budgets = BudgetRegistry::default();
     let limiter = Arc::new(MemoryLimiter::default());
     let ports = Ports {
@@ -328,9 +325,9 @@ async fn account_lost_while_the_log_is_read_is_rebuilt_from_a_new_reading() {
         limiter,
         reads: Mutex::new(0),
     });
-    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&ports, &run).await.unwrap();
     let failure = budgets
-        .reserve(&env, &ports, &payers, &call(1), log.clone())
+        .reserve(&ports, &payers, &call(1), log.clone())
         .await
         .unwrap_err();
     assert_eq!(failure.code, "budget.reached", "90 of 100 are spent");

@@ -140,7 +140,7 @@ impl Deployment {
     }
 
     /// The ports of the deployment, for actions without a command.
-    pub async fn ports(&self) -> Result<(Env, Ports)> {
+    pub async fn ports(&self) -> Result<Ports> {
         let env = Env::system();
         let of = |key: &str| self.setting(key);
         let redis = RedisSettings {
@@ -169,7 +169,7 @@ impl Deployment {
             Arc::new(S3Blobs::new(S3::connect(&s3).await?, BUCKET, &self.name)?),
             Arc::new(RedisLimiter::new(redis, env.clone())),
         );
-        Ok((env, ports))
+        Ok(ports)
     }
 
     /// The URL of the broker, and the prefix of its queues and exchanges.

@@ -397,8 +397,8 @@ async fn perform(
             deployment.run_json(&command).await?;
         }
         StallAction::Budget => {
-            let (env, ports) = deployment.ports().await?;
-            jobs::pause(&env, &ports, &JobId(job.into()), PauseReason::Budget).await?;
+            let ports = deployment.ports().await?;
+            jobs::pause(&ports, &JobId(job.into()), PauseReason::Budget).await?;
         }
         StallAction::Heal => provider
             .as_ref()
@@ -456,10 +456,10 @@ async fn straggler(provider: &Provider) -> Result<()> {
 
 /// Expires the leases of a run's tasks as if one worker after another had crashed, then starts a worker.
 async fn poison(deployment: &mut Deployment, job: &str) -> Result<()> {
-    let (env, ports) = deployment.ports().await?;
+    let ports = deployment.ports().await?;
     let run = awaited_run(deployment, job).await?;
     let grace = RENEWAL_GRACE.as_millis() as Millis;
-    let now = env.now_ms();
+    let now = ports.env.now_ms();
     for crash in 0..=POISON_CRASHES {
         let holder = format!("ghost-{crash}");
         let ago = (POISON_CRASHES + 1 - crash) * (grace + 10);
