@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 use stemma_store::Env;
 use stemma_store::limit::ReportedLimits;
@@ -99,6 +99,16 @@ pub(crate) struct FileBody {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl FileBody {
+    pub(crate) fn json(idempotency_key: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            content_type: "application/json".into(),
+            idempotency_key: idempotency_key.into(),
+            bytes,
+        }
+    }
+}
+
 pub(crate) struct HttpError {
     pub(crate) error: LlmError,
     // The provider's unredacted message for a rejected request. It selects a simpler request and is never logged.
@@ -171,19 +181,10 @@ impl HttpTransport {
         body: &Value,
         quoted: &[&str],
     ) -> Result<HttpReply, HttpError> {
-        let sent = self.client.post(self.url_for(path)).json(body).send().await;
-        let mut response = sent.map_err(|error| self.transport_error(&error))?;
-        if !response.status().is_success() {
-            return Err(self.status_error(response, quoted).await);
-        }
+        let request = self.client.post(self.url_for(path)).json(body);
+        let response = self.send(request, quoted).await?;
         let rate_limits = headers::rate_limits(response.headers());
-        let (bytes, is_complete) = read_body(&mut response, MAX_REPLY_BYTES)
-            .await
-            .map_err(|error| self.transport_error(&error))?;
-        if !is_complete {
-            let message = format!("larger than {MAX_REPLY_BYTES} bytes");
-            return Err(LlmError::unreadable(message, TokenUsage::default()).into());
-        }
+        let bytes = self.whole_body(response, MAX_REPLY_BYTES).await?;
         Ok(HttpReply { bytes, rate_limits })
     }
 
@@ -203,15 +204,26 @@ impl HttpTransport {
                 .header("idempotency-key", body.idempotency_key)
                 .body(body.bytes),
         };
-        let sent = request.timeout(FILE_TIMEOUT).send().await;
-        let mut response = sent.map_err(|error| self.transport_error(&error))?;
-        if !response.status().is_success() {
-            return Err(self.status_error(response, &[]).await.error);
+        let response = self.send(request.timeout(FILE_TIMEOUT), &[]).await;
+        let response = response.map_err(|HttpError { error, .. }| error)?;
+        self.whole_body(response, MAX_FILE_BYTES).await
+    }
+
+    // A status other than success is an error.
+    async fn send(&self, request: RequestBuilder, quoted: &[&str]) -> Result<Response, HttpError> {
+        let sent = request.send().await;
+        let response = sent.map_err(|error| self.transport_error(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
         }
-        match read_body(&mut response, MAX_FILE_BYTES).await {
+        Err(self.status_error(response, quoted).await)
+    }
+
+    async fn whole_body(&self, mut response: Response, max: usize) -> Result<Vec<u8>, LlmError> {
+        match read_body(&mut response, max).await {
             Ok((bytes, true)) => Ok(bytes),
             Ok((_, false)) => {
-                let message = format!("larger than {MAX_FILE_BYTES} bytes");
+                let message = format!("larger than {max} bytes");
                 Err(LlmError::unreadable(message, TokenUsage::default()))
             }
             Err(error) => Err(self.transport_error(&error)),

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use stemma_store::{Failure, FailureKind, Priority};
 
-use crate::client::{CallError, ModelClient, ReplyStats, TimedReply};
+use crate::client::{CallError, ModelClient, ReplyStats};
 use crate::prices::CallBudget;
 use crate::reply::{is_continuable, join_continuation, parse};
 use crate::request::{FinishReason, FollowUp, LlmReply, LlmRequest, TokenUsage, longer_context};
@@ -247,9 +247,9 @@ impl StructuredCall<'_> {
             let reply = match self.first.take() {
                 Some(reply) => reply,
                 None => match self.call(&request).await {
-                    Ok(timed) => {
-                        full.replies.push(timed.stats());
-                        timed.reply
+                    Ok((reply, stats)) => {
+                        full.replies.push(stats);
+                        reply
                     }
                     Err(CallError { failure, stats }) => {
                         full.replies.extend(stats);
@@ -279,7 +279,7 @@ impl StructuredCall<'_> {
     }
 
     // Makes one call within the deadline of the task.
-    async fn call(&self, request: &LlmRequest) -> Result<TimedReply, CallError> {
+    async fn call(&self, request: &LlmRequest) -> Result<(LlmReply, ReplyStats), CallError> {
         let remaining =
             Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
         let call = self.client.complete(request, self.priority, self.call_log);

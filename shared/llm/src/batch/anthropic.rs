@@ -9,8 +9,8 @@ use stemma_store::env::Millis;
 
 use super::{
     BatchDialect, BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus,
-    CLOCK_TOLERANCE_MS, FoundBatch, MAX_PAGES, PAGE_SIZE, id_of, json_lines, parse_object,
-    path_segment, text,
+    CLOCK_TOLERANCE_MS, FoundBatch, MAX_PAGES, PAGE_SIZE, cancel_batch, fetch_batch, id_of,
+    json_lines, parse_object, path_segment, text,
 };
 use crate::anthropic::Anthropic;
 use crate::header_time::parse_rfc3339;
@@ -30,11 +30,8 @@ impl BatchProvider for Anthropic {
     }
 
     async fn submit(&self, batch: &BatchName<'_>, lines: &[String]) -> Result<String, LlmError> {
-        let create = FileBody {
-            content_type: "application/json".into(),
-            idempotency_key: batch.name.into(),
-            bytes: format!("{{\"requests\":[{}]}}", lines.join(",")).into_bytes(),
-        };
+        let requests = format!("{{\"requests\":[{}]}}", lines.join(","));
+        let create = FileBody::json(batch.name, requests.into_bytes());
         let url = self.transport().url_for(PATH);
         id_of(&parse_object(
             &self.transport().fetch(url, Some(create)).await?,
@@ -78,7 +75,7 @@ impl BatchProvider for Anthropic {
     }
 
     async fn status(&self, id: &str) -> Result<BatchStatus, LlmError> {
-        let batch = self.batch(id).await?;
+        let batch = fetch_batch(self.transport(), PATH, id).await?;
         let requests = counts(&batch, &COUNTS);
         Ok(BatchStatus {
             phase: phase(&batch),
@@ -88,7 +85,9 @@ impl BatchProvider for Anthropic {
     }
 
     async fn results(&self, id: &str) -> Result<Vec<(String, BatchResult)>, LlmError> {
-        let bytes = self.result_lines(&self.batch(id).await?).await?;
+        let bytes = self
+            .result_lines(&fetch_batch(self.transport(), PATH, id).await?)
+            .await?;
         let results = json_lines(&bytes).filter_map(|mut line| {
             let id = text(&line, "custom_id")?.to_string();
             Some((id, self.result(line.get_mut("result")?)))
@@ -97,26 +96,11 @@ impl BatchProvider for Anthropic {
     }
 
     async fn cancel(&self, id: &str) -> Result<(), LlmError> {
-        let url = self
-            .transport()
-            .url_for(&format!("{PATH}/{}/cancel", path_segment(id)?));
-        let body = FileBody {
-            content_type: "application/json".into(),
-            idempotency_key: format!("{id}-cancel"),
-            bytes: Vec::new(),
-        };
-        self.transport().fetch(url, Some(body)).await.map(drop)
+        cancel_batch(self.transport(), PATH, id).await
     }
 }
 
 impl Anthropic {
-    async fn batch(&self, id: &str) -> Result<Value, LlmError> {
-        let url = self
-            .transport()
-            .url_for(&format!("{PATH}/{}", path_segment(id)?));
-        parse_object(&self.transport().fetch(url, None).await?)
-    }
-
     // The provider names the address of the results. It is used only on its own host, because requests carry the key.
     async fn result_lines(&self, batch: &Value) -> Result<Vec<u8>, LlmError> {
         let id = id_of(batch)?;

@@ -12,7 +12,7 @@ use stemma_store::env::Millis;
 
 use crate::capabilities::ProviderCapabilities;
 use crate::error_body::ErrorBody;
-use crate::http::HttpTransport;
+use crate::http::{FileBody, HttpTransport};
 use crate::request::{LlmError, LlmReply, LlmRequest};
 
 /// The batch interface of a provider.
@@ -26,39 +26,21 @@ pub trait BatchProvider: Send + Sync {
 
     /// Submits a batch of lines under a name, and returns the provider's id. After an error other than a refusal the batch
     /// may exist: [`BatchProvider::find`] tells.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn submit(&self, batch: &BatchName<'_>, lines: &[String]) -> Result<String, LlmError>;
 
     /// Looks for a batch that may have been submitted.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn find(&self, batch: &BatchName<'_>) -> Result<FoundBatch, LlmError>;
 
     /// How far a batch is.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn status(&self, id: &str) -> Result<BatchStatus, LlmError>;
 
     /// The results of a batch that has ended, with the ids of their lines. A line without a result was not executed.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn results(&self, id: &str) -> Result<Vec<(String, BatchResult)>, LlmError>;
 
     /// Asks the provider to stop a batch. Requests in progress are finished and billed; their results can be read.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn cancel(&self, id: &str) -> Result<(), LlmError>;
 
     /// Removes the requests of a batch that has ended from the provider, where it keeps them as a file.
-    ///
-    /// # Errors
-    /// [`LlmError`] as for a call.
     async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
         let _ = id;
         Ok(())
@@ -175,23 +157,27 @@ fn id_of(value: &Value) -> Result<String, LlmError> {
 }
 
 // Ids come from the provider and become parts of paths of its own host.
-fn is_path_segment(id: &str) -> bool {
-    !id.is_empty()
-        && id.len() <= 256
-        && id
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !id.starts_with('.')
-}
-
 fn path_segment(id: &str) -> Result<&str, LlmError> {
-    if is_path_segment(id) {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (1..=256).contains(&id.len()) && id.bytes().all(is_name) && !id.starts_with('.') {
         return Ok(id);
     }
     Err(LlmError::unreadable(
         "the provider's id is not a name",
         crate::request::TokenUsage::default(),
     ))
+}
+
+// What the provider says about a batch below `path`.
+async fn fetch_batch(transport: &HttpTransport, path: &str, id: &str) -> Result<Value, LlmError> {
+    let url = transport.url_for(&format!("{path}/{}", path_segment(id)?));
+    parse_object(&transport.fetch(url, None).await?)
+}
+
+async fn cancel_batch(transport: &HttpTransport, path: &str, id: &str) -> Result<(), LlmError> {
+    let url = transport.url_for(&format!("{path}/{}/cancel", path_segment(id)?));
+    let body = FileBody::json(format!("{id}-cancel"), Vec::new());
+    transport.fetch(url, Some(body)).await.map(drop)
 }
 
 // Pages of a provider's list that are read to find a batch: 2,000 batches.

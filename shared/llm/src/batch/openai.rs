@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::{
     BatchDialect, BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus,
-    CLOCK_TOLERANCE_MS, FoundBatch, MAX_PAGES, PAGE_SIZE, id_of, json_lines, parse_object,
-    path_segment, text,
+    CLOCK_TOLERANCE_MS, FoundBatch, MAX_PAGES, PAGE_SIZE, cancel_batch, fetch_batch, id_of,
+    json_lines, parse_object, path_segment, text,
 };
 use crate::http::FileBody;
 use crate::openai::OpenAi;
 use crate::request::{LlmError, LlmRequest};
 
+const PATH: &str = "batches";
 const ENDPOINT: &str = "/v1/chat/completions";
 // The key of the batch's metadata that holds its name.
 const NAME_KEY: &str = "stemma_batch";
@@ -45,13 +46,9 @@ impl BatchProvider for OpenAi {
             "completion_window": "24h",
             "metadata": { NAME_KEY: batch.name },
         });
-        let create = FileBody {
-            content_type: "application/json".into(),
-            idempotency_key: batch.name.into(),
-            bytes: order.to_string().into_bytes(),
-        };
+        let create = FileBody::json(batch.name, order.to_string().into_bytes());
         let received = transport
-            .fetch(transport.url_for("batches"), Some(create))
+            .fetch(transport.url_for(PATH), Some(create))
             .await?;
         id_of(&parse_object(&received)?)
     }
@@ -59,7 +56,7 @@ impl BatchProvider for OpenAi {
     async fn find(&self, batch: &BatchName<'_>) -> Result<FoundBatch, LlmError> {
         let mut after = None;
         for _ in 0..MAX_PAGES {
-            let mut url = self.transport().url_for("batches");
+            let mut url = self.transport().url_for(PATH);
             url.query_pairs_mut()
                 .append_pair("limit", &PAGE_SIZE.to_string())
                 .extend_pairs(after.iter().map(|id: &String| ("after", id)));
@@ -86,7 +83,7 @@ impl BatchProvider for OpenAi {
     }
 
     async fn status(&self, id: &str) -> Result<BatchStatus, LlmError> {
-        let batch = self.batch(id).await?;
+        let batch = fetch_batch(self.transport(), PATH, id).await?;
         let count = |name: &str| {
             let counts = batch.get("request_counts");
             counts
@@ -106,7 +103,7 @@ impl BatchProvider for OpenAi {
     }
 
     async fn results(&self, id: &str) -> Result<Vec<(String, BatchResult)>, LlmError> {
-        let batch = self.batch(id).await?;
+        let batch = fetch_batch(self.transport(), PATH, id).await?;
         let mut results = Vec::new();
         for file in ["output_file_id", "error_file_id"] {
             let Some(file) = text(&batch, file).filter(|file| !file.is_empty()) else {
@@ -125,19 +122,11 @@ impl BatchProvider for OpenAi {
     }
 
     async fn cancel(&self, id: &str) -> Result<(), LlmError> {
-        let url = self
-            .transport()
-            .url_for(&format!("batches/{}/cancel", path_segment(id)?));
-        let body = FileBody {
-            content_type: "application/json".into(),
-            idempotency_key: format!("{id}-cancel"),
-            bytes: Vec::new(),
-        };
-        self.transport().fetch(url, Some(body)).await.map(drop)
+        cancel_batch(self.transport(), PATH, id).await
     }
 
     async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
-        let batch = self.batch(id).await?;
+        let batch = fetch_batch(self.transport(), PATH, id).await?;
         let Some(file) = text(&batch, "input_file_id") else {
             return Ok(());
         };
@@ -157,13 +146,6 @@ fn is_older(listed: &Value, since_ms: u64) -> bool {
 }
 
 impl OpenAi {
-    async fn batch(&self, id: &str) -> Result<Value, LlmError> {
-        let url = self
-            .transport()
-            .url_for(&format!("batches/{}", path_segment(id)?));
-        parse_object(&self.transport().fetch(url, None).await?)
-    }
-
     fn result(&self, line: &mut Value) -> BatchResult {
         let Some(response) = line
             .get_mut("response")

@@ -12,9 +12,6 @@ use super::{CONCURRENT_READS, CallRecord};
 
 /// Sums what `job` has spent since `since_ms`: its submission. Records whose names do not say enough (of older releases, of
 /// many jobs, or without a price that is asked for) are read, and `price` says what they and sums of old records cost.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn job_spend(
     blobs: &dyn Blobs,
     collection: &str,

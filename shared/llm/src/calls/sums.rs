@@ -195,9 +195,6 @@ pub(super) fn first_record_minute(now_ms: Millis) -> u64 {
 }
 
 /// The days, oldest first, whose records are older than `record_days`.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn days_to_sum(
     blobs: &dyn Blobs,
     collection: &str,
@@ -209,9 +206,6 @@ pub async fn days_to_sum(
 }
 
 /// The number of records of a day.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn count_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResult<u64> {
     Ok(list_day(blobs, collection, day).await?.len() as u64)
 }
@@ -244,9 +238,6 @@ async fn record_days(
 }
 
 /// Sums the records of a day, and deletes them. Interrupted, it is completed by the next call. Returns how many it deleted.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn sum_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResult<u64> {
     let prefix = records_prefix(collection);
     let end = format!("{prefix}{:010}", (day + 1) * MINUTES_PER_DAY);
@@ -338,9 +329,6 @@ async fn read_rows(blobs: &dyn Blobs, keys: Vec<String>) -> PortResult<(Vec<Call
 
 /// Reads what a collection has called since the day of `since_ms`, summed by day, run, stage, model and jobs. Returns the number
 /// of unreadable records.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store is unavailable.
 pub async fn read_sums(
     blobs: &dyn Blobs,
     collection: &str,

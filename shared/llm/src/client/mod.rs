@@ -90,7 +90,7 @@ impl ModelClient {
         request: &LlmRequest,
         priority: Priority,
         budget: &dyn CallBudget,
-    ) -> Result<TimedReply, CallError> {
+    ) -> Result<(LlmReply, ReplyStats), CallError> {
         let stage = request.schema.name;
         let prompt_tokens = request.prompt_tokens();
         let call_size = CallSize {
@@ -119,14 +119,8 @@ impl ModelClient {
                 value: reply,
             })
         };
-        let (reply, ReplyStats { took_ms, at_ms, .. }) = self
-            .call(call_size, (priority, request.urgency), budget, call)
-            .await?;
-        Ok(TimedReply {
-            reply,
-            took_ms,
-            at_ms,
-        })
+        self.call(call_size, (priority, request.urgency), budget, call)
+            .await
     }
 }
 
@@ -184,23 +178,19 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         client: Arc<C>,
         settings: ModelClientSettings,
     ) -> Self {
-        let bulk = AdmissionQueue::new(&settings, Priority::Bulk);
-        let interactive = AdmissionQueue::new(&settings, Priority::Interactive);
-        let (breaker, stats, estimator, batches) = Default::default();
-        let fallback_limiter = Arc::default();
         Self {
             env,
             limiter,
             client,
+            bulk: AdmissionQueue::new(&settings, Priority::Bulk),
+            interactive: AdmissionQueue::new(&settings, Priority::Interactive),
             settings,
-            fallback_limiter,
-            bulk,
-            interactive,
-            breaker,
-            stats,
-            estimator,
+            fallback_limiter: Arc::default(),
+            breaker: Mutex::default(),
+            stats: Mutex::default(),
+            estimator: Mutex::default(),
             reply_limits: Mutex::default(),
-            batches,
+            batches: Mutex::default(),
             stopped: CancellationToken::new(),
         }
     }
@@ -221,11 +211,12 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     ) -> Result<(T, ReplyStats), CallError> {
         let admission = self.check_breaker(priority)?;
         let wait_started_ms = self.env.now_ms();
-        let expected_tokens = || self.estimator.lock().expected_tokens(call_size);
         let permit = tokio::select! {
             biased;
             () = self.stopped.cancelled() => Err(stopping_failure()),
-            permit = self.acquire_permit(priority, urgency, expected_tokens) => permit,
+            permit = self.acquire_permit(priority, urgency, || {
+                self.estimator.lock().expected_tokens(call_size)
+            }) => permit,
         };
         metrics::record_wait(
             &self.settings.bucket,
@@ -250,7 +241,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             }
         };
         let began_ms = self.env.now_ms();
-        let calling = self.track_call();
+        let calling = CountGuard::new(&self.stats, |stats| &mut stats.in_call);
         let span = tracing::info_span!(
             "call",
             bucket = self.settings.bucket,
@@ -462,21 +453,6 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             .saturating_mul(1 << throttles.saturating_sub(1).min(8))
             .min(LONG_PAUSE)
     }
-
-    fn track_call(&self) -> CountGuard<'_> {
-        CountGuard::new(&self.stats, |stats| &mut stats.in_call)
-    }
-
-    fn track_wait(&self) -> CountGuard<'_> {
-        CountGuard::new(&self.stats, |stats| &mut stats.waiting_for_permit)
-    }
-
-    fn queue(&self, priority: Priority) -> &AdmissionQueue {
-        match priority {
-            Priority::Bulk => &self.bulk,
-            Priority::Interactive => &self.interactive,
-        }
-    }
 }
 
 // The lower of the configured limit (0: none) and the one reported by the provider.
@@ -503,26 +479,6 @@ fn breaker_open_failure(until_ms: Millis, now_ms: Millis) -> Failure {
         message,
         Duration::from_millis(until_ms.saturating_sub(now_ms)),
     )
-}
-
-/// A reply with its time and duration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TimedReply {
-    pub reply: LlmReply,
-    pub took_ms: u64,
-    /// Time of the reply.
-    pub at_ms: Millis,
-}
-
-impl TimedReply {
-    /// The statistics for the call log.
-    pub fn stats(&self) -> ReplyStats {
-        ReplyStats {
-            usage: self.reply.usage,
-            took_ms: self.took_ms,
-            at_ms: self.at_ms,
-        }
-    }
 }
 
 /// A failed call.

@@ -13,7 +13,7 @@ use stemma_store::{Failure, PortResult, Priority};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::permit_queue::{PermitQueue, PermitTicket};
-use super::{ModelClient, ModelClientSettings};
+use super::{CountGuard, ModelClient, ModelClientSettings};
 
 // Maximum wait for a permit, or for a stalled queue, before the task goes back to the job queue. Not counted as an attempt.
 const PERMIT_WAIT_MS: Millis = 30_000;
@@ -62,8 +62,11 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         urgency: u8,
         estimate: impl Fn() -> u32,
     ) -> Result<(SemaphorePermit<'_>, u32), Failure> {
-        let _waiting = self.track_wait();
-        let queue = self.queue(priority);
+        let _waiting = CountGuard::new(&self.stats, |stats| &mut stats.waiting_for_permit);
+        let queue = match priority {
+            Priority::Bulk => &self.bulk,
+            Priority::Interactive => &self.interactive,
+        };
         let queued_ms = self.env.now_ms();
         let mut urgency = urgency;
         let mut yields = 0;
@@ -319,9 +322,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             (Arc::clone(&self.limiter), shared),
         ];
         self.env.spawn(async move {
-            for (limiter, terms) in limiters {
-                let bucket = terms.bucket.clone();
-                if let Err(error) = update(limiter, terms).await {
+            for (limiter, target) in limiters {
+                let bucket = target.bucket.clone();
+                if let Err(error) = update(limiter, target).await {
                     tracing::warn!(bucket, %error, "the shared rate limiter is unavailable; an update is lost");
                 }
             }
@@ -329,7 +332,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     }
 }
 
-// The terms of an update of one limiter.
+// What an update of one limiter needs to know.
 #[derive(Clone)]
 struct LimiterUpdate {
     bucket: String,

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use stemma_store::limit::{AccountReservation, Permit, ReportedLimits, RequestCost, Reservation};
+use futures::future::BoxFuture;
+use stemma_store::limit::ReportedLimits;
+use stemma_store::port_layer::{Layered, PortLayer};
 use stemma_store::{FailureKind, PortError, PortResult};
 
 use super::*;
@@ -41,56 +43,31 @@ impl Llm for FailingLlm {
     }
 }
 
-struct UnavailableLimiter;
+// A limiter that is away from a moment on.
+struct AwaySince(Env, Millis);
 
-#[async_trait]
-impl Limiter for UnavailableLimiter {
-    async fn acquire(&self, _: &str, _: Quota, _: RequestCost, _: Millis) -> PortResult<Permit> {
-        Err(PortError::transient("limiter.acquire", "away"))
+impl PortLayer for AwaySince {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        if self.0.now_ms() < self.1 {
+            return call().await;
+        }
+        Err(PortError::transient(operation, "away"))
     }
-    async fn settle(&self, _: &str, _: Quota, _: u32, _: u32) -> PortResult<()> {
-        Err(PortError::transient("limiter.settle", "away"))
-    }
-    async fn pause(&self, _: &str, _: Millis) -> PortResult<()> {
-        Err(PortError::transient("limiter.pause", "away"))
-    }
-    async fn report_limits(
-        &self,
-        _: &str,
-        _: Quota,
-        _: ReportedLimits,
-        _: Millis,
-    ) -> PortResult<()> {
-        Err(PortError::transient("limiter.report_limits", "away"))
-    }
-    async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
-        Err(PortError::transient("limiter.decrease_rate", "away"))
-    }
-    async fn reserve(
-        &self,
-        _: &str,
-        _: u64,
-        _: AccountReservation,
-        _: Millis,
-    ) -> PortResult<Reservation> {
-        Err(PortError::transient("limiter.reserve", "away"))
-    }
-    async fn settle_reservation(
-        &self,
-        _: &str,
-        _: AccountReservation,
-        _: u64,
-        _: Millis,
-    ) -> PortResult<()> {
-        Err(PortError::transient("limiter.settle_reservation", "away"))
-    }
-    async fn begin_opening(&self, _: &str, _: u64) -> PortResult<u64> {
-        Err(PortError::transient("limiter.begin_opening", "away"))
-    }
+}
 
-    async fn open_account(&self, _: &str, _: u64, _: u64) -> PortResult<()> {
-        Err(PortError::transient("limiter.open_account", "away"))
-    }
+fn limiter_away_since(env: &Env, since_ms: Millis) -> Arc<dyn Limiter> {
+    let port: Arc<dyn Limiter> = Arc::new(MemoryLimiter::default());
+    let layer = AwaySince(env.clone(), since_ms);
+    Arc::new(Layered { layer, port })
 }
 
 fn request(max_output_tokens: u32) -> LlmRequest {
@@ -105,6 +82,14 @@ fn request(max_output_tokens: u32) -> LlmRequest {
         follow_up: None,
         urgency: 0,
     }
+}
+
+fn client_of(
+    env: &Env,
+    errors: Vec<LlmError>,
+    settings: ModelClientSettings,
+) -> (ModelClient, Arc<FailingLlm>) {
+    client_with(env, errors, settings, Arc::new(MemoryLimiter::default()))
 }
 
 fn client_with(
@@ -147,7 +132,7 @@ fn server_error() -> LlmError {
     }
 }
 
-fn outcome(result: Result<TimedReply, CallError>) -> String {
+fn outcome(result: Result<(LlmReply, ReplyStats), CallError>) -> String {
     match result {
         Ok(_) => "answered".into(),
         Err(CallError { failure, .. }) => match failure.kind {
@@ -234,12 +219,7 @@ async fn provider_pause_applies_to_all_clients() {
 #[tokio::test(start_paused = true)]
 async fn missing_permit_is_throttled_and_not_counted() {
     let env = Env::simulated(1);
-    let (client, _) = client_with(
-        &env,
-        vec![],
-        per_minute(1, 0),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, _) = client_of(&env, vec![], per_minute(1, 0));
     assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     assert_eq!(
         complete(&client, 1, Priority::Bulk).await,
@@ -256,7 +236,7 @@ async fn stopping_process_ends_its_call_and_begins_no_other() {
         concurrency: 1,
         ..per_minute(0, 0)
     };
-    let (client, script) = client_with(&env, vec![], settings, Arc::new(MemoryLimiter::default()));
+    let (client, script) = client_of(&env, vec![], settings);
     let client = Arc::new(client);
     let call = || {
         let client = Arc::clone(&client);
@@ -277,12 +257,7 @@ async fn stopping_process_ends_its_call_and_begins_no_other() {
 #[tokio::test(start_paused = true)]
 async fn waiters_stay_while_the_queue_moves() {
     let env = Env::simulated(1);
-    let (client, _) = client_with(
-        &env,
-        vec![],
-        per_minute(12, 0),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, _) = client_of(&env, vec![], per_minute(12, 0));
     let client = Arc::new(client);
     let calls: Vec<_> = (0..20)
         .map(|_| {
@@ -299,12 +274,7 @@ async fn waiters_stay_while_the_queue_moves() {
 #[tokio::test(start_paused = true)]
 async fn large_requests_waiting_for_tokens_let_small_ones_pass() {
     let env = Env::simulated(1);
-    let (client, script) = client_with(
-        &env,
-        vec![],
-        per_minute(110, 330_000),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, script) = client_of(&env, vec![], per_minute(110, 330_000));
     let client = Arc::new(client);
     let began = env.now_ms();
     let calls: Vec<_> = (0..35)
@@ -340,12 +310,7 @@ async fn large_requests_waiting_for_tokens_let_small_ones_pass() {
 #[tokio::test(start_paused = true)]
 async fn request_larger_than_burst_is_charged_for_actual_usage() {
     let env = Env::simulated(1);
-    let (client, script) = client_with(
-        &env,
-        vec![],
-        per_minute(0, 6_000),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, script) = client_of(&env, vec![], per_minute(0, 6_000));
     assert_eq!(
         complete(&client, 7_000, Priority::Bulk).await,
         "model.request_too_large final"
@@ -368,7 +333,7 @@ async fn workers_fall_back_to_their_share_without_shared_limits() {
         expected_workers: 4,
         ..per_minute(240, 0)
     };
-    let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
+    let (client, script) = client_with(&env, vec![], settings, limiter_away_since(&env, 0));
     for _ in 0..30 {
         assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     }
@@ -384,7 +349,7 @@ async fn workers_share_what_the_provider_states_without_shared_limits() {
         expected_workers: 4,
         ..per_minute(0, 0)
     };
-    let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
+    let (client, script) = client_with(&env, vec![], settings, limiter_away_since(&env, 0));
     script.rate_limits.lock().requests_per_minute = Some(240);
     for _ in 0..30 {
         assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
@@ -392,88 +357,6 @@ async fn workers_share_what_the_provider_states_without_shared_limits() {
     let called_ms = script.called_ms.lock().clone();
     let seconds = (called_ms[29] - called_ms[0]) / 1_000;
     assert!((26..=31).contains(&seconds), "60 a minute: {seconds} s");
-}
-
-// A limiter that is away from a moment on.
-struct LeavingLimiter {
-    env: Env,
-    until_ms: Millis,
-    limiter: MemoryLimiter,
-}
-
-impl LeavingLimiter {
-    fn check(&self) -> PortResult<()> {
-        if self.env.now_ms() < self.until_ms {
-            Ok(())
-        } else {
-            Err(PortError::transient("limiter.acquire", "away"))
-        }
-    }
-}
-
-#[async_trait]
-impl Limiter for LeavingLimiter {
-    async fn acquire(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        cost: RequestCost,
-        now_ms: Millis,
-    ) -> PortResult<Permit> {
-        self.check()?;
-        self.limiter.acquire(bucket, quota, cost, now_ms).await
-    }
-    async fn settle(&self, bucket: &str, quota: Quota, was: u32, used: u32) -> PortResult<()> {
-        self.check()?;
-        self.limiter.settle(bucket, quota, was, used).await
-    }
-    async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()> {
-        self.check()?;
-        self.limiter.pause(bucket, until_ms).await
-    }
-    async fn report_limits(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        reported: ReportedLimits,
-        now_ms: Millis,
-    ) -> PortResult<()> {
-        self.check()?;
-        self.limiter
-            .report_limits(bucket, quota, reported, now_ms)
-            .await
-    }
-    async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()> {
-        self.check()?;
-        self.limiter.decrease_rate(bucket, age_ms, now_ms).await
-    }
-    async fn reserve(
-        &self,
-        account: &str,
-        limit: u64,
-        call: AccountReservation,
-        now_ms: Millis,
-    ) -> PortResult<Reservation> {
-        self.limiter.reserve(account, limit, call, now_ms).await
-    }
-    async fn settle_reservation(
-        &self,
-        account: &str,
-        call: AccountReservation,
-        used: u64,
-        now_ms: Millis,
-    ) -> PortResult<()> {
-        self.limiter
-            .settle_reservation(account, call, used, now_ms)
-            .await
-    }
-    async fn begin_opening(&self, account: &str, proposed: u64) -> PortResult<u64> {
-        self.limiter.begin_opening(account, proposed).await
-    }
-
-    async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()> {
-        self.limiter.open_account(account, opening, used).await
-    }
 }
 
 // Accepts a number of requests in any minute and refuses the rest, without saying its limit.
@@ -511,11 +394,7 @@ async fn refusals_teach_the_rate_without_shared_limits() {
     let env = Env::simulated(1);
     let start_ms = env.now_ms();
     let away_ms = start_ms + 300_000;
-    let limiter = LeavingLimiter {
-        env: env.clone(),
-        until_ms: away_ms,
-        limiter: MemoryLimiter::default(),
-    };
+    let limiter = limiter_away_since(&env, away_ms);
     let provider = Arc::new(SilentLimits {
         env: env.clone(),
         per_minute: 120,
@@ -524,7 +403,7 @@ async fn refusals_teach_the_rate_without_shared_limits() {
     });
     let client = ModelClient::new(
         env.clone(),
-        Arc::new(limiter),
+        limiter,
         Arc::<SilentLimits>::clone(&provider),
         per_minute(0, 0),
     );
@@ -548,12 +427,7 @@ async fn wrong_api_key_is_throttled_and_reported() {
         status: 401,
         message: "bad key".into(),
     };
-    let (client, _) = client_with(
-        &env,
-        vec![error],
-        per_minute(0, 0),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, _) = client_of(&env, vec![error], per_minute(0, 0));
     assert_eq!(
         complete(&client, 1, Priority::Bulk).await,
         "model.configuration in 300000"
@@ -576,12 +450,7 @@ async fn unusable_reply_reports_its_cost() {
         message: "cut off".into(),
         usage,
     };
-    let (client, _) = client_with(
-        &env,
-        vec![error],
-        per_minute(0, 0),
-        Arc::new(MemoryLimiter::default()),
-    );
+    let (client, _) = client_of(&env, vec![error], per_minute(0, 0));
     let error = client
         .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
         .await
