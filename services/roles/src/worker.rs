@@ -10,7 +10,7 @@ use stemma_engine::consumer::{Consumer, Handler};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_pipeline::{BatchRunners, BatchSettings, FilingFlow, WorkerDeps, worker_registry};
+use stemma_pipeline::{BatchSettings, FilingFlow, WorkerDeps, run_batches, worker_registry};
 use stemma_store::Priority;
 use tokio_util::sync::CancellationToken;
 
@@ -39,27 +39,22 @@ pub async fn run(
         heartbeat,
         batches,
     } = settings;
-    let runner = BatchRunners {
-        ports: ports.clone(),
-        deps: Arc::clone(&tools),
-        settings: batches,
-        process: heartbeat.process().into(),
-    };
     let asks_models = lanes.iter().any(|(lane, _)| *lane == Lane::Llm);
     let batching = async {
         if asks_models {
-            runner.run(stop.clone(), grace).await;
+            run_batches(&ports, &tools, batches, heartbeat.process(), &stop, grace).await;
         }
     };
-    let models: Vec<_> = tools.models.values().cloned().collect();
     let last_calls = async {
         stop.cancelled().await;
-        models.iter().for_each(|model| model.stop_new_calls());
+        for model in tools.models.values() {
+            model.stop_new_calls();
+        }
     };
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         ports.clone(),
         worker_registry(),
-        tools,
+        Arc::clone(&tools),
         Arc::clone(&heartbeat),
     ));
     let consume = |lane, priority, concurrency| {

@@ -30,7 +30,7 @@ mod work;
 
 use stemma_engine::stage::StageRegistry;
 
-pub use batches::{BatchRunners, BatchSettings};
+pub use batches::{BatchSettings, run_batches};
 pub use llm::{Batcher, ModelUse, TextCache, estimate_model_use, most_vision_use};
 pub use settings::{
     ModelSettings, OcrMode, OcrSettings, OnModelFailure, Purpose, PurposeModel, RunSettings,

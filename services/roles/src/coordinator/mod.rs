@@ -105,9 +105,6 @@ pub async fn start_job(ports: &Ports, order: SubmitRequest<'_>) -> PortResult<Jo
 }
 
 /// Submits a list of documents as a job.
-///
-/// # Errors
-/// [`PortError`] when a port is unavailable.
 pub async fn submit(
     ports: &Ports,
     order: SubmitRequest<'_>,

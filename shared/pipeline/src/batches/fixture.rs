@@ -1,13 +1,13 @@
 //! A store, a payer and a provider in memory, with crashes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use stemma_engine::Ports;
 use stemma_engine::queue::{Lane, QueueName};
@@ -18,9 +18,10 @@ use stemma_llm::calls::job_spend;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
-use stemma_store::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_store::blobs::{Blobs, MemoryBlobs};
 use stemma_store::env::Millis;
 use stemma_store::key::run_failure_key;
+use stemma_store::port_layer::{Layered, PortLayer};
 use stemma_store::spend::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_store::{Env, Failure, JobId, PortError, PortResult, Priority, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
@@ -153,7 +154,10 @@ impl Fixture {
     }
 
     fn runner(&self, steps: &Arc<Steps>) -> BatchRunner {
-        let blobs = CrashingBlobs(Arc::clone(&self.blobs), Arc::clone(steps));
+        let blobs = Layered::<_, dyn Blobs> {
+            layer: CrashingBlobs(Arc::clone(steps)),
+            port: Arc::<MemoryBlobs>::clone(&self.blobs),
+        };
         let ports = Ports {
             queue: self.ports.queue.clone(),
             ..Ports::embedded(&self.env, Arc::new(blobs))
@@ -177,8 +181,13 @@ impl Fixture {
             max_requests: 10,
             ..BatchSettings::default()
         };
-        let payer = Arc::<FakePayer>::clone(&self.payer);
-        BatchRunner::new(ports, Arc::new(client), payer, settings, "w")
+        BatchRunner {
+            ports,
+            client: Arc::new(client),
+            payer: Arc::<FakePayer>::clone(&self.payer),
+            settings,
+            process: "w".into(),
+        }
     }
 
     /// Runs until all requests have replies and nothing is left to do. Whether the process died before.
@@ -631,56 +640,34 @@ impl BatchProvider for CrashingProvider {
     }
 }
 
-struct CrashingBlobs(Arc<MemoryBlobs>, Arc<Steps>);
+// Objects whose changes count as steps of the process.
+struct CrashingBlobs(Arc<Steps>);
 
-#[async_trait]
-impl Blobs for CrashingBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
-        let put = self.1.step(self.0.put(key, bytes)).await;
-        if key.ends_with(PLAN) && take_one(&self.1.plan_faults.lost_replies) {
-            return Err(PortError::transient("blobs.put", "connection reset"));
+impl PortLayer for CrashingBlobs {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        let faults = &self.0.plan_faults;
+        let is_of_plan = about().contains(PLAN);
+        match operation {
+            "blobs.get" if is_of_plan && take_one(&faults.refused_reads) => {
+                Err(PortError::refused(operation, "access denied"))
+            }
+            "blobs.put" | "blobs.delete" | "blobs.barrier" => {
+                let changed = self.0.step(call()).await;
+                if operation == "blobs.put" && is_of_plan && take_one(&faults.lost_replies) {
+                    return Err(PortError::transient(operation, "connection reset"));
+                }
+                changed
+            }
+            _ => call().await,
         }
-        put
-    }
-
-    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-        if key.ends_with(PLAN) && take_one(&self.1.plan_faults.refused_reads) {
-            return Err(PortError::refused("blobs.get", "access denied"));
-        }
-        self.0.get(key).await
-    }
-
-    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
-        self.0.get_range(key, range).await
-    }
-
-    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
-        self.0.size(key).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.0.list(prefix, after, limit).await
-    }
-
-    async fn children(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.0.children(prefix, after, limit).await
-    }
-
-    async fn delete(&self, key: &str) -> PortResult<()> {
-        self.1.step(self.0.delete(key)).await
-    }
-
-    async fn barrier(&self) -> PortResult<()> {
-        self.1.step(self.0.barrier()).await
     }
 }

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::queue::BatchQueue;
 
-pub use self::runners::BatchRunners;
+pub use self::runners::run_batches;
 pub(crate) use self::store::{BatchItem, BatchStore, StoredResult, item_id};
 
 /// Settings of a runner. They change when requests are asked, never what.
@@ -114,24 +114,8 @@ enum StepError {
 }
 
 impl BatchRunner {
-    pub fn new(
-        ports: Ports,
-        client: Arc<ModelClient>,
-        payer: Arc<dyn BatchPayer>,
-        settings: BatchSettings,
-        process: &str,
-    ) -> Self {
-        Self {
-            ports,
-            client,
-            payer,
-            settings,
-            process: process.into(),
-        }
-    }
-
     /// Runs until `stop`. A step that has begun is completed, unless that takes longer than `grace`.
-    pub async fn run(self, stop: CancellationToken, grace: Duration) {
+    async fn run(self, stop: CancellationToken, grace: Duration) {
         if self.client.batches().is_none() {
             return;
         }

@@ -13,38 +13,34 @@ use stemma_store::{Failure, JobId, RunRef};
 use tokio_util::sync::CancellationToken;
 
 use super::{BatchPayer, BatchRunner, BatchSettings};
-
 use crate::WorkerDeps;
 use crate::llm::TaskCallLog;
 
-/// The runners of batches of a worker, one per model.
-pub struct BatchRunners {
-    pub ports: Ports,
-    pub deps: Arc<WorkerDeps>,
-    pub settings: BatchSettings,
-    /// The process that is named in leases.
-    pub process: String,
-}
-
-impl BatchRunners {
-    /// Runs until `stop`; a step that has begun may take `grace` more.
-    pub async fn run(self, stop: CancellationToken, grace: Duration) {
-        let payer = Arc::new(JobPayer {
-            ports: self.ports.clone(),
-            deps: Arc::clone(&self.deps),
-        });
-        let runners = self.deps.models.values().map(|client| {
-            let runner = BatchRunner::new(
-                self.ports.clone(),
-                Arc::clone(client),
-                Arc::<JobPayer>::clone(&payer),
-                self.settings,
-                &self.process,
-            );
-            runner.run(stop.clone(), grace)
-        });
-        join_all(runners).await;
-    }
+/// Runs the batches of all models of a worker until `stop`; a step that has begun may take `grace` more. `process` is the
+/// name in leases.
+pub async fn run_batches(
+    ports: &Ports,
+    deps: &Arc<WorkerDeps>,
+    settings: BatchSettings,
+    process: &str,
+    stop: &CancellationToken,
+    grace: Duration,
+) {
+    let payer = Arc::new(JobPayer {
+        ports: ports.clone(),
+        deps: Arc::clone(deps),
+    });
+    let runners = deps.models.values().map(|client| {
+        let runner = BatchRunner {
+            ports: ports.clone(),
+            client: Arc::clone(client),
+            payer: Arc::<JobPayer>::clone(&payer),
+            settings,
+            process: process.into(),
+        };
+        runner.run(stop.clone(), grace)
+    });
+    join_all(runners).await;
 }
 
 // Charges batches to the jobs that wait for their runs.

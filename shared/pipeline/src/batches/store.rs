@@ -208,17 +208,11 @@ impl BatchStore {
     }
 
     /// The stored result of a request.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store cannot be read.
     pub(crate) async fn reply(&self, item: &str) -> PortResult<Option<StoredReply>> {
         self.get_or_remove(self.reply_key(item)).await
     }
 
     /// Adds a request, once. It is asked after this returns.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store cannot be written.
     pub(crate) async fn add(&self, item: &BatchItem) -> PortResult<()> {
         // The mark first: a request in a collection without a mark would never be seen.
         put_json(&self.blobs, &self.mark, &()).await?;

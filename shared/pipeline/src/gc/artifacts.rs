@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use stemma_document::{Collection, DocId, TreeObject, blob_keys};
+use stemma_document::{DocId, TreeObject, blob_keys};
 use stemma_engine::reached_tasks::reached_tasks;
-use stemma_engine::settings::SettingsCache;
-use stemma_store::blobs::{Blobs, list_all};
+use stemma_store::blobs::list_all;
 use stemma_store::key::run_failure_key;
 use stemma_store::{PortResult, TaskKey};
 
 use super::GarbageObject;
+use super::documents::DocumentSearch;
 use super::history::DocumentHistory;
 use crate::FilingFlow;
 use crate::versions::Claim;
@@ -37,43 +37,41 @@ impl RetainedVersions<'_> {
 
 /// The artifacts that none of these versions has read.
 pub(super) async fn find_unused(
-    blobs: &dyn Blobs,
-    settings: &SettingsCache<FilingFlow>,
-    collection: &Collection,
+    search: DocumentSearch<'_>,
     doc: DocId,
     retained: &RetainedVersions<'_>,
 ) -> PortResult<Vec<GarbageObject>> {
     let mut used = BTreeSet::new();
     for seq in retained.claims.union(&retained.trees) {
-        match artifacts_of(blobs, settings, collection, doc, *seq, retained).await? {
+        match artifacts_of(search, doc, *seq, retained).await? {
             Some(artifacts) => used.extend(artifacts),
             None => return Ok(Vec::new()),
         }
     }
-    let prefix = format!("{}/a/", blob_keys::document_scope(collection, doc));
-    let mut keys = list_all(blobs, &prefix).await?;
+    let prefix = format!("{}/a/", blob_keys::document_scope(search.collection, doc));
+    let mut keys = list_all(search.blobs, &prefix).await?;
     // Copies of torn artifacts and their marks are named after them.
     keys.retain(|key| {
         let name = key[prefix.len()..].split('.').next();
         let artifact = name.and_then(|name| name.parse::<TaskKey>().ok());
         artifact.is_some_and(|artifact| !used.contains(&artifact))
     });
-    let unused = keys.into_iter().map(|key| GarbageObject {
-        key,
-        reason: SUPERSEDED_ARTIFACT,
-    });
+    let unused = keys
+        .into_iter()
+        .map(|key| GarbageObject::new(key, SUPERSEDED_ARTIFACT));
     Ok(unused.collect())
 }
 
 // What a version has read; `None` if that is not certain, or if it may go on reading.
 async fn artifacts_of(
-    blobs: &dyn Blobs,
-    settings: &SettingsCache<FilingFlow>,
-    collection: &Collection,
+    search: DocumentSearch<'_>,
     doc: DocId,
     seq: u64,
     retained: &RetainedVersions<'_>,
 ) -> PortResult<Option<BTreeSet<TaskKey>>> {
+    let DocumentSearch {
+        blobs, collection, ..
+    } = search;
     let key = blob_keys::version_key(collection, doc, seq);
     let claim = blobs.get(&key).await?;
     let Some(claim) = claim.and_then(|json| serde_json::from_slice::<Claim>(&json).ok()) else {
@@ -89,26 +87,25 @@ async fn artifacts_of(
             return Ok(None);
         }
     }
-    let Some(settings) = settings.load(blobs, &run.settings).await? else {
+    let Some(settings) = search.settings.load(blobs, &run.settings).await? else {
         return Ok(None);
     };
     let reached = reached_tasks::<FilingFlow>(blobs, &run, &settings, has_tree).await?;
     match reached {
-        Some(reached) if has_tree => with_text(blobs, collection, doc, seq, reached).await,
+        Some(reached) if has_tree => with_text(search, doc, seq, reached).await,
         reached => Ok(reached),
     }
 }
 
 // Adds the text that the tree names: readers need it whatever the flow says. `None` if the tree cannot be read.
 async fn with_text(
-    blobs: &dyn Blobs,
-    collection: &Collection,
+    search: DocumentSearch<'_>,
     doc: DocId,
     seq: u64,
     mut reached: BTreeSet<TaskKey>,
 ) -> PortResult<Option<BTreeSet<TaskKey>>> {
-    let key = blob_keys::tree_key(collection, doc, seq);
-    let tree = blobs.get(&key).await?;
+    let key = blob_keys::tree_key(search.collection, doc, seq);
+    let tree = search.blobs.get(&key).await?;
     match tree.and_then(|json| serde_json::from_slice(&json).ok()) {
         Some(TreeObject::Published(tree)) => reached.extend(tree.text_artifact.parse::<TaskKey>()),
         Some(TreeObject::Removed) => {}

@@ -29,9 +29,6 @@ impl DocumentGarbage {
     /// Deletes the objects, unless the document was claimed again: the run of that claim may have taken over what is there.
     /// Looks before every few deletions. Artifacts go first, because they are looked for when a tree or claim is superseded.
     /// Returns what it deleted.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn remove(
         &self,
         blobs: &dyn Blobs,
@@ -77,11 +74,7 @@ impl DocumentSearch<'_> {
         history: DocumentHistory,
     ) -> PortResult<Option<DocumentGarbage>> {
         let Self {
-            blobs,
-            collection,
-            settings,
-            horizon,
-            now_ms,
+            blobs, collection, ..
         } = self;
         let last = history.last_tree();
         let is_removed = last.is_some_and(|(_, _, is_removed)| is_removed);
@@ -94,21 +87,16 @@ impl DocumentSearch<'_> {
         let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
         let mut garbage = match last {
             Some((seq, at_ms, is_removed)) if claimed <= seq => match is_removed {
-                false => {
-                    superseded(blobs, collection, doc, &trees, &history, horizon, now_ms).await?
-                }
-                true if is_past_grace(at_ms, now_ms) => {
-                    removed_document_garbage(blobs, collection, doc, &trees, seq).await?
+                false => self.superseded(doc, &trees, &history).await?,
+                true if is_past_grace(at_ms, self.now_ms) => {
+                    self.removed_document_garbage(doc, &trees, seq).await?
                 }
                 true => BTreeSet::new(),
             },
             // An open or failed version may still need any object, except the claims of others.
             _ => BTreeSet::new(),
         };
-        let settled = settled_claims(
-            collection, doc, &claims, &trees, &garbage, &history, horizon,
-        );
-        garbage.extend(settled);
+        garbage.extend(self.settled_claims(doc, &claims, &trees, &garbage, &history));
         let mut objects = Vec::new();
         if !garbage.is_empty() && !is_removed {
             let retained = RetainedVersions {
@@ -116,7 +104,7 @@ impl DocumentSearch<'_> {
                 trees: remaining(&trees, &garbage),
                 history: &history,
             };
-            objects = find_unused(blobs, settings, collection, doc, &retained).await?;
+            objects = find_unused(self, doc, &retained).await?;
             // A text is an artifact that a tree names.
             let named: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
             objects.retain(|object| !named.contains(object.key.as_str()));
@@ -128,6 +116,103 @@ impl DocumentSearch<'_> {
             objects,
         }))
     }
+
+    // Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
+    // newest version also what is known, and the one before it replaces the newest if that was torn.
+    fn settled_claims(
+        self,
+        doc: DocId,
+        claims: &[String],
+        trees: &[String],
+        garbage: &BTreeSet<GarbageObject>,
+        history: &DocumentHistory,
+    ) -> Vec<GarbageObject> {
+        let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
+        let settled = claims.iter().filter(|key| {
+            blob_keys::parse_seq(key).is_some_and(|seq| {
+                let tree = blob_keys::tree_key(self.collection, doc, seq);
+                let has_tree = trees.binary_search(&tree).is_ok() && !going.contains(tree.as_str());
+                history.is_settled(seq, self.horizon) && !has_tree
+            })
+        });
+        settled
+            .map(|key| GarbageObject::new(key.clone(), "superseded claim"))
+            .collect()
+    }
+
+    async fn superseded(
+        self,
+        doc: DocId,
+        existing: &[String],
+        history: &DocumentHistory,
+    ) -> PortResult<BTreeSet<GarbageObject>> {
+        let mut written_ms: BTreeMap<u64, Millis> = history.trees_after(0).collect();
+        // Trees without a record were published before the grace period: snapshots of the catalog replace only such records.
+        let unrecorded_ms = self.now_ms.saturating_sub(GRACE_MS + 1);
+        for seq in existing.iter().filter_map(|key| blob_keys::parse_seq(key)) {
+            written_ms.entry(seq).or_insert(unrecorded_ms);
+        }
+        // A tree became superfluous when the second newer tree was published.
+        let seqs: Vec<u64> = written_ms.keys().copied().collect();
+        let scope = blob_keys::document_scope(self.collection, doc);
+        // The objects that a tree refers to: its text and its correction.
+        let mut retained = BTreeSet::new();
+        let mut superseded_trees = Vec::new();
+        for (n, seq) in seqs.iter().enumerate() {
+            let key = blob_keys::tree_key(self.collection, doc, *seq);
+            if existing.binary_search(&key).is_err() {
+                continue; // removed before
+            }
+            let Some(json) = self.blobs.get(&key).await? else {
+                continue;
+            };
+            let objects = match serde_json::from_slice::<TreeObject>(&json) {
+                Ok(TreeObject::Published(tree)) => referred_objects(&scope, &tree),
+                Ok(TreeObject::Removed) => Vec::new(),
+                Err(_) => return Ok(BTreeSet::new()), // an unreadable tree: delete nothing
+            };
+            let is_superseded = seqs
+                .get(n + RETAINED_TREES)
+                .is_some_and(|newer| self.horizon.is_past(written_ms[newer]));
+            if is_superseded {
+                superseded_trees.push((key, objects));
+            } else {
+                retained.extend(objects.into_iter().map(|object| object.key));
+            }
+        }
+        let mut garbage = BTreeSet::new();
+        for (key, objects) in superseded_trees {
+            garbage.insert(GarbageObject::new(key, "superseded tree"));
+            garbage.extend(
+                objects
+                    .into_iter()
+                    .filter(|object| !retained.contains(&object.key)),
+            );
+        }
+        Ok(garbage)
+    }
+
+    // All objects of a removed document except its newest claims and the tombstone: they show that it existed, and where
+    // version numbers continue.
+    async fn removed_document_garbage(
+        self,
+        doc: DocId,
+        trees: &[String],
+        tombstone: u64,
+    ) -> PortResult<BTreeSet<GarbageObject>> {
+        let scope = blob_keys::document_scope(self.collection, doc);
+        let artifacts = list_all(self.blobs, &format!("{scope}/a/")).await?;
+        let corrections = list_all(self.blobs, &blob_keys::corrections_prefix(&scope)).await?;
+        let trees = trees
+            .iter()
+            .filter(|key| blob_keys::parse_seq(key).is_some_and(|seq| seq < tombstone));
+        Ok(artifacts
+            .into_iter()
+            .chain(corrections)
+            .chain(trees.cloned())
+            .map(|key| GarbageObject::new(key, "removed document"))
+            .collect())
+    }
 }
 
 // The versions whose objects are among `keys` and not among the garbage.
@@ -137,128 +222,17 @@ fn remaining(keys: &[String], garbage: &BTreeSet<GarbageObject>) -> BTreeSet<u64
     keys.filter_map(|key| blob_keys::parse_seq(key)).collect()
 }
 
-// Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
-// newest version also what is known, and the one before it replaces the newest if that was torn.
-fn settled_claims(
-    collection: &Collection,
-    doc: DocId,
-    claims: &[String],
-    trees: &[String],
-    garbage: &BTreeSet<GarbageObject>,
-    history: &DocumentHistory,
-    horizon: Horizon,
-) -> Vec<GarbageObject> {
-    let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
-    let settled = claims.iter().filter(|key| {
-        blob_keys::parse_seq(key).is_some_and(|seq| {
-            let tree = blob_keys::tree_key(collection, doc, seq);
-            let has_tree = trees.binary_search(&tree).is_ok() && !going.contains(tree.as_str());
-            history.is_settled(seq, horizon) && !has_tree
-        })
-    });
-    settled
-        .map(|key| GarbageObject {
-            key: key.clone(),
-            reason: "superseded claim",
-        })
-        .collect()
-}
-
-async fn superseded(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    doc: DocId,
-    existing: &[String],
-    history: &DocumentHistory,
-    horizon: Horizon,
-    now_ms: Millis,
-) -> PortResult<BTreeSet<GarbageObject>> {
-    let mut written_ms: BTreeMap<u64, Millis> = history.trees_after(0).collect();
-    // Trees without a record were published before the grace period: snapshots of the catalog replace only such records.
-    let unrecorded_ms = now_ms.saturating_sub(GRACE_MS + 1);
-    for seq in existing.iter().filter_map(|key| blob_keys::parse_seq(key)) {
-        written_ms.entry(seq).or_insert(unrecorded_ms);
-    }
-    // A tree became superfluous when the second newer tree was published.
-    let seqs: Vec<u64> = written_ms.keys().copied().collect();
-    let scope = blob_keys::document_scope(collection, doc);
-    // The objects that a tree refers to: its text and its correction.
-    let mut retained = BTreeSet::new();
-    let mut superseded_trees = Vec::new();
-    for (n, seq) in seqs.iter().enumerate() {
-        let key = blob_keys::tree_key(collection, doc, *seq);
-        if existing.binary_search(&key).is_err() {
-            continue; // removed before
-        }
-        let Some(json) = blobs.get(&key).await? else {
-            continue;
-        };
-        let objects = match serde_json::from_slice::<TreeObject>(&json) {
-            Ok(TreeObject::Published(tree)) => referred_objects(&scope, &tree),
-            Ok(TreeObject::Removed) => Vec::new(),
-            Err(_) => return Ok(BTreeSet::new()), // an unreadable tree: delete nothing
-        };
-        let is_superseded = seqs
-            .get(n + RETAINED_TREES)
-            .is_some_and(|newer| horizon.is_past(written_ms[newer]));
-        if is_superseded {
-            superseded_trees.push((key, objects));
-        } else {
-            retained.extend(objects.into_iter().map(|object| object.key));
-        }
-    }
-    let mut garbage = BTreeSet::new();
-    for (key, objects) in superseded_trees {
-        garbage.insert(GarbageObject {
-            key,
-            reason: "superseded tree",
-        });
-        garbage.extend(
-            objects
-                .into_iter()
-                .filter(|object| !retained.contains(&object.key)),
-        );
-    }
-    Ok(garbage)
-}
-
 // The objects that become superfluous with the last tree that refers to them.
 fn referred_objects(scope: &str, published: &PublishedTree) -> Vec<GarbageObject> {
     let text = &published.text_artifact;
-    let text = (!text.is_empty()).then(|| GarbageObject {
-        key: format!("{scope}/a/{text}"),
-        reason: "superseded text",
-    });
+    let text = (!text.is_empty())
+        .then(|| GarbageObject::new(format!("{scope}/a/{text}"), "superseded text"));
     let correction = published.version.correction.as_deref();
-    let correction = correction.map(|correction| GarbageObject {
-        key: blob_keys::correction_key(scope, correction.headings),
-        reason: "superseded correction",
+    let correction = correction.map(|correction| {
+        GarbageObject::new(
+            blob_keys::correction_key(scope, correction.headings),
+            "superseded correction",
+        )
     });
     text.into_iter().chain(correction).collect()
-}
-
-// All objects of a removed document except its newest claims and the tombstone: they show that it existed, and where
-// version numbers continue.
-async fn removed_document_garbage(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    doc: DocId,
-    trees: &[String],
-    tombstone: u64,
-) -> PortResult<BTreeSet<GarbageObject>> {
-    let scope = blob_keys::document_scope(collection, doc);
-    let artifacts = list_all(blobs, &format!("{scope}/a/")).await?;
-    let corrections = list_all(blobs, &blob_keys::corrections_prefix(&scope)).await?;
-    let trees = trees
-        .iter()
-        .filter(|key| blob_keys::parse_seq(key).is_some_and(|seq| seq < tombstone));
-    Ok(artifacts
-        .into_iter()
-        .chain(corrections)
-        .chain(trees.cloned())
-        .map(|key| GarbageObject {
-            key,
-            reason: "removed document",
-        })
-        .collect())
 }

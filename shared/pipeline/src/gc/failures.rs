@@ -45,10 +45,10 @@ impl FailedRuns {
             .map(async |run: String| list_all(blobs, &format!("runs/{run}failed/")).await)
             .buffered(MAX_CONCURRENT_READS);
         let keys: Vec<Vec<String>> = keys.try_collect().await?;
-        let garbage = keys.into_iter().flatten().map(|key| GarbageObject {
-            key,
-            reason: "superseded failure",
-        });
+        let garbage = keys
+            .into_iter()
+            .flatten()
+            .map(|key| GarbageObject::new(key, "superseded failure"));
         Ok(garbage.collect())
     }
 }

@@ -186,10 +186,7 @@ async fn unfinished(
 }
 
 fn of_unfinished(key: String) -> GarbageObject {
-    GarbageObject {
-        key,
-        reason: "unfinished submission",
-    }
+    GarbageObject::new(key, "unfinished submission")
 }
 
 async fn job_garbage(
@@ -243,10 +240,7 @@ async fn job_garbage(
     }
     let objects: Vec<GarbageObject> = ordered
         .into_iter()
-        .map(|key| GarbageObject {
-            key,
-            reason: "ended job",
-        })
+        .map(|key| GarbageObject::new(key, "ended job"))
         .collect();
     Ok((!objects.is_empty()).then_some(JobGarbage {
         marks: Vec::new(),

@@ -67,6 +67,12 @@ pub struct GarbageObject {
     pub reason: &'static str,
 }
 
+impl GarbageObject {
+    fn new(key: String, reason: &'static str) -> Self {
+        Self { key, reason }
+    }
+}
+
 /// The garbage of a collection, page by page. Memory grows with neither documents, nor change records, nor originals: both sorters
 /// hold 32 MB, a page has a thousand documents or originals.
 pub struct GarbagePages<'a> {
@@ -142,9 +148,6 @@ impl<'a> GarbagePages<'a> {
     }
 
     /// The garbage of the next documents; `None` after the last.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_documents(&mut self) -> PortResult<Option<DocumentPage>> {
         let histories = self.histories.next_page(PAGE_DOCUMENTS)?;
         let Some((last, _)) = histories.last_key_value() else {
@@ -178,9 +181,6 @@ impl<'a> GarbagePages<'a> {
     }
 
     /// The garbage among the next originals; `None` after the last. What is used was looked up at the start.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_originals(&mut self) -> PortResult<Option<OriginalGarbage>> {
         match &mut self.originals {
             Some(originals) => {
@@ -195,9 +195,6 @@ impl<'a> GarbagePages<'a> {
 
 impl GarbagePages<'_> {
     /// Calls `found` with each object that is garbage; deletes nothing. Returns how many marks are to be written.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn find_all(mut self, mut found: impl FnMut(&GarbageObject)) -> PortResult<usize> {
         while let Some(page) = self.next_documents().await? {
             page.objects().for_each(&mut found);

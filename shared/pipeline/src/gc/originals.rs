@@ -39,9 +39,6 @@ pub struct OriginalGarbage {
 
 impl OriginalGarbage {
     /// Writes the marks and deletes the objects. After an interruption the next collection does the rest.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
         for mark in &self.marks {
             blobs.put(mark, "unused".into()).await?;
@@ -199,10 +196,9 @@ fn judge(
             .any(|at_ms| is_past_grace(*at_ms, now_ms));
         if place.exists && is_unused {
             if is_expired {
-                garbage.objects.push(GarbageObject {
-                    key: key.clone(),
-                    reason: "unused original",
-                });
+                garbage
+                    .objects
+                    .push(GarbageObject::new(key.clone(), "unused original"));
             } else if place.marks.is_empty() && !other.exists && other.marks.is_empty() {
                 // Only one of two, so that there is always a key for a submission.
                 let mark = blob_keys::unused_original_key(collection, key, now_ms);
@@ -211,9 +207,11 @@ fn judge(
             continue;
         }
         // The mark stays one collection longer than its object: a submission that saw the object must see the mark too.
-        let marks = place.marks.iter().map(|at_ms| GarbageObject {
-            key: blob_keys::unused_original_key(collection, key, *at_ms),
-            reason: "mark of an original",
+        let marks = place.marks.iter().map(|at_ms| {
+            GarbageObject::new(
+                blob_keys::unused_original_key(collection, key, *at_ms),
+                "mark of an original",
+            )
         });
         garbage.objects.extend(marks);
     }

@@ -12,7 +12,7 @@ use stemma_engine::jobs::JobEntry;
 use stemma_store::blobs::{MemoryBlobs, PutOutcome, list_all};
 use stemma_store::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
 
-use super::observed_blobs::ObservedBlobs;
+use super::observed_blobs::observed;
 use super::tests::{GcFixture, NOW, find_garbage};
 use super::*;
 use crate::sources::SourceWriter;
@@ -414,7 +414,7 @@ async fn used_store() -> GcFixture {
 }
 
 async fn collect(fixture: &GcFixture, writes: usize, days: u64) -> PortResult<()> {
-    let blobs = ObservedBlobs::new(&fixture.blobs, writes);
+    let blobs = observed(&fixture.blobs, writes);
     let now_ms = NOW + days * DAY_MS;
     let pages = GarbagePages::start(&blobs, &fixture.collection, now_ms, 90 * DAY_MS).await?;
     pages.remove_all(|_| ()).await.map(drop)
@@ -491,7 +491,7 @@ async fn many_documents(count: u32) -> (GcFixture, Vec<GcFixture>) {
 #[tokio::test]
 async fn documents_are_collected_in_pages_that_do_not_grow_with_them() {
     let (first, documents) = many_documents(2_500).await;
-    let blobs = ObservedBlobs::new(&first.blobs, usize::MAX);
+    let blobs = observed(&first.blobs, usize::MAX);
     let mut pages = GarbagePages::start(&blobs, &first.collection, NOW, 90 * DAY_MS)
         .await
         .unwrap();
@@ -500,7 +500,7 @@ async fn documents_are_collected_in_pages_that_do_not_grow_with_them() {
         sizes.push(page.documents.len());
     }
     assert_eq!(sizes, [1_000, 1_000, 500]);
-    let [_, lists, _] = blobs.counts();
+    let [_, lists, _] = blobs.layer.counts();
     // Two listings of each document, and pages of change records.
     assert!(
         lists < 3 * documents.len() + 7_500 / 1_000 + 10,

@@ -70,8 +70,6 @@ impl<const N: usize> RecordSorter<N> {
         self.buffer.dedup();
     }
 
-    /// # Errors
-    /// [`PortError`] when a temporary file cannot be read.
     pub(super) fn finish(mut self) -> PortResult<SortedRecords<N>> {
         self.sort();
         let files = self
@@ -97,8 +95,6 @@ impl<const N: usize> SortedRecords<N> {
         self.heads.peek().map(|Reverse((record, _))| record)
     }
 
-    /// # Errors
-    /// [`PortError`] when a temporary file cannot be read.
     pub(super) fn next(&mut self) -> PortResult<Option<[u8; N]>> {
         let Some(Reverse((record, source))) = self.heads.pop() else {
             return Ok(None);

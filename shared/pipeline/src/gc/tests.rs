@@ -11,7 +11,7 @@ use stemma_engine::jobs::{EntryCounts, JobEndReason, JobManifest, JobOptions, Jo
 use stemma_store::blobs::{MemoryBlobs, list_all};
 use stemma_store::{JobId, Priority};
 
-use super::observed_blobs::ObservedBlobs;
+use super::observed_blobs::observed;
 use super::*;
 use stemma_document::{Change, ChangeKind, DocId, blob_keys};
 
@@ -483,20 +483,20 @@ async fn requests_per_document_and_job_are_bounded() {
         for seq in 1..=versions {
             fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
         }
-        let blobs = ObservedBlobs::new(&fixture.blobs, usize::MAX);
+        let blobs = observed(&fixture.blobs, usize::MAX);
         let find = async || {
             find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
                 .await
                 .unwrap()
         };
         let report = find().await;
-        let found = blobs.counts();
+        let found = blobs.layer.counts();
         for garbage in &report.documents {
             garbage.remove(&blobs, &fixture.collection).await.unwrap();
         }
-        let removed = blobs.counts();
+        let removed = blobs.layer.counts();
         find().await;
-        (found, removed, blobs.counts())
+        (found, removed, blobs.layer.counts())
     };
     // Listings that do not depend on the number of documents: the position, changes (two), runs, jobs, originals and their marks.
     const FIXED: usize = 7;
@@ -511,11 +511,11 @@ async fn requests_per_document_and_job_are_bounded() {
     let job = async |ended_days_ago: u64| {
         let fixture = GcFixture::new();
         fixture.job("j-1", "name", Some(ended_days_ago)).await;
-        let blobs = ObservedBlobs::new(&fixture.blobs, usize::MAX);
+        let blobs = observed(&fixture.blobs, usize::MAX);
         find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
             .await
             .unwrap();
-        blobs.counts()
+        blobs.layer.counts()
     };
     const FIXED_WITH_JOBS: usize = 1 + 1 + 2 + 2;
     assert_eq!(job(3).await, [1, FIXED_WITH_JOBS, 0]);

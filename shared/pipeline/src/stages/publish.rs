@@ -163,15 +163,15 @@ async fn put_next_version(
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::ops::Range;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
+    use futures::future::BoxFuture;
     use stemma_document::{Change, DocumentVersion, Extent, Method, Origin, VerifiedOutline};
-    use stemma_store::blobs::{MemoryBlobs, list_all};
-
     use stemma_store::Env;
+    use stemma_store::blobs::{MemoryBlobs, list_all};
+    use stemma_store::port_layer::{Layered, PortLayer};
 
     use super::*;
 
@@ -192,13 +192,29 @@ mod tests {
         is_over: AtomicBool,
     }
 
-    #[async_trait]
-    impl Blobs for InterruptedBlobs {
-        async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
+    impl PortLayer for InterruptedBlobs {
+        async fn call<'a, T, F>(
+            &'a self,
+            operation: &'static str,
+            about: impl Fn() -> String + Send + 'a,
+            mut call: F,
+        ) -> PortResult<T>
+        where
+            T: Send + 'a,
+            F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+        {
+            let written = match self.interruption {
+                Interruption::Claim | Interruption::LostAnswer => "/trees/",
+                Interruption::Suspension => "/changes/",
+            };
+            if operation != "blobs.put"
+                || !about().contains(written)
+                || self.is_over.swap(true, Ordering::Relaxed)
+            {
+                return call().await;
+            }
             match self.interruption {
-                Interruption::Claim
-                    if key.contains("/trees/") && !self.is_over.swap(true, Ordering::Relaxed) =>
-                {
+                Interruption::Claim => {
                     let doc = DocId::new(&Collection::default(), URI);
                     let claims = blob_keys::versions_prefix(&Collection::default(), doc);
                     let seq = list_all(&*self.inner, &claims).await?.len() as u64 + 1;
@@ -208,52 +224,16 @@ mod tests {
                         PutOutcome::Created
                     );
                 }
-                Interruption::Suspension
-                    if key.contains("/changes/") && !self.is_over.swap(true, Ordering::Relaxed) =>
-                {
+                Interruption::Suspension => {
                     tokio::time::advance(Duration::from_mins(20)).await;
                     put_record(&*self.inner, SUSPENDED_UNTIL_MINUTE).await;
                 }
-                Interruption::LostAnswer
-                    if key.contains("/trees/") && !self.is_over.swap(true, Ordering::Relaxed) =>
-                {
-                    self.inner.put(key, bytes).await?;
-                    return Err(PortError::transient("blobs.put", "connection reset"));
+                Interruption::LostAnswer => {
+                    call().await?;
+                    return Err(PortError::transient(operation, "connection reset"));
                 }
-                _ => {}
             }
-            self.inner.put(key, bytes).await
-        }
-        async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-            self.inner.get(key).await
-        }
-        async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
-            self.inner.get_range(key, range).await
-        }
-        async fn size(&self, key: &str) -> PortResult<Option<u64>> {
-            self.inner.size(key).await
-        }
-        async fn list(
-            &self,
-            prefix: &str,
-            after: Option<&str>,
-            limit: usize,
-        ) -> PortResult<Vec<String>> {
-            self.inner.list(prefix, after, limit).await
-        }
-        async fn children(
-            &self,
-            prefix: &str,
-            after: Option<&str>,
-            limit: usize,
-        ) -> PortResult<Vec<String>> {
-            self.inner.children(prefix, after, limit).await
-        }
-        async fn delete(&self, key: &str) -> PortResult<()> {
-            self.inner.delete(key).await
-        }
-        async fn barrier(&self) -> PortResult<()> {
-            self.inner.barrier().await
+            call().await
         }
     }
 
@@ -262,12 +242,14 @@ mod tests {
     const SUSPENDED_UNTIL_MINUTE: u64 = 40_000_000;
 
     fn interrupted_ports(env: &Env, interruption: Interruption) -> Ports {
-        let blobs = InterruptedBlobs {
-            inner: Arc::default(),
+        let inner = Arc::<MemoryBlobs>::default();
+        let port: Arc<dyn Blobs> = Arc::<MemoryBlobs>::clone(&inner);
+        let layer = InterruptedBlobs {
+            inner,
             interruption,
             is_over: AtomicBool::new(false),
         };
-        Ports::embedded(env, Arc::new(blobs))
+        Ports::embedded(env, Arc::new(Layered { layer, port }))
     }
 
     fn imported_tree() -> PublishedTree {
