@@ -280,9 +280,6 @@ impl Cluster {
     }
 
     /// Checks that Redis responds and accepts writes, which it refuses when its memory is full.
-    ///
-    /// # Errors
-    /// [`PortError`] when it does not.
     pub async fn redis(&self) -> PortResult<()> {
         self.redis.ping().await?;
         ledger::check_writable(self.ports.ledger.raw().as_ref()).await

@@ -207,9 +207,6 @@ pub async fn count(blobs: &dyn Blobs, most: usize) -> PortResult<u64> {
 
 /// The keys of the letters written before `before_ms` that belong to the collection `c/{name}/` or to none, among them those
 /// that cannot be understood. Reads all letters: for gc.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store cannot be read.
 pub async fn older_than(
     blobs: &dyn Blobs,
     collection: &str,

@@ -62,21 +62,12 @@ pub trait ObjectLookup: Send + Sync {
     async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>>;
 
     /// The objects whose keys start with `prefix`, in byte order of keys.
-    ///
-    /// # Errors
-    /// As [`ObjectLookup::head`].
     async fn list(&self, bucket: &str, prefix: &str) -> PortResult<Vec<ObjectMeta>>;
 
     /// The bytes of an object; `None` if it does not exist or has more than `max_bytes`.
-    ///
-    /// # Errors
-    /// As [`ObjectLookup::head`].
     async fn read(&self, bucket: &str, key: &str, max_bytes: u64) -> PortResult<Option<Bytes>>;
 
     /// The first `bytes` bytes of an object, or all if it has fewer; empty if it does not exist.
-    ///
-    /// # Errors
-    /// As [`ObjectLookup::head`].
     async fn read_start(&self, bucket: &str, key: &str, bytes: u64) -> PortResult<Bytes>;
 }
 

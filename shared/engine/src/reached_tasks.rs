@@ -21,9 +21,6 @@ const READS_AT_ONCE: usize = 16;
 /// another revision of the flow, or an artifact of a newer program.
 ///
 /// Of a run that has a result (`has_result`), a task without artifact counts as failed: nothing else let the flow go on.
-///
-/// # Errors
-/// [`stemma_store::PortError`] when the store does not answer.
 pub async fn reached_tasks<W: Flow>(
     blobs: &dyn Blobs,
     run: &RunHeader,

@@ -32,9 +32,6 @@ pub trait UploadPort: Send + Sync {
     ) -> Result<UploadReceipt, ApiError>;
 
     /// Submits failed documents again as a job, whose id it returns.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the store is unavailable.
     async fn resubmit(
         &self,
         collection: &Collection,
@@ -42,9 +39,6 @@ pub trait UploadPort: Send + Sync {
     ) -> Result<JobId, ApiError>;
 
     /// Removes a document.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the store is unavailable.
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError>;
 }
 

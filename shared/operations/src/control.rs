@@ -29,9 +29,6 @@ pub enum ControlRequest {
 
 impl Operations {
     /// Whether the job has its report.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn has_ended(&self, job: &JobId) -> PortResult<bool> {
         Ok(jobs::report(self.blobs(), job).await?.is_some())
     }

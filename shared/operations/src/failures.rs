@@ -58,9 +58,6 @@ const READS_AT_ONCE: usize = 32;
 
 impl Operations {
     /// The failures of a job, from its report or last checkpoint; the first `limit` are named.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_failures(
         &self,
         manifest: &JobManifest,

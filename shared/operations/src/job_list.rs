@@ -44,9 +44,6 @@ pub struct JobList {
 
 impl Operations {
     /// Lists jobs; `live` holds the latest reports of coordinators.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn list_jobs(
         &self,
         request: &JobListRequest,
@@ -110,9 +107,6 @@ impl Operations {
 
     /// The states of the first `limit` of these jobs that belong to the collection, or whose manifests cannot be read, in the
     /// same order.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_statuses(
         &self,
         jobs: &[JobId],

@@ -194,9 +194,6 @@ impl JobStatus {
 
 impl Operations {
     /// The state of a job; `live` holds the latest reports of coordinators.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_status(
         &self,
         manifest: &JobManifest,
@@ -256,9 +253,6 @@ impl Operations {
     }
 
     /// The latest reports of coordinators; empty without a cluster.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the ledger does not answer.
     pub async fn live_progress(&self) -> PortResult<Vec<JobProgress>> {
         let ledger = self.ports.ledger.raw();
         let records = ledger
@@ -272,9 +266,6 @@ impl Operations {
 
 impl Operations {
     /// What a job has used of its budget.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store does not answer.
     pub async fn job_spending(
         &self,
         manifest: &JobManifest,

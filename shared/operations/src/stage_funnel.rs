@@ -71,9 +71,6 @@ impl StageFunnel {
 
 impl Operations {
     /// The stages of the open documents that a coordinator reports; none without a cluster.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the ledger does not answer.
     pub async fn job_stages(&self, job: &JobId, live: &[JobProgress]) -> PortResult<StageFunnel> {
         let progress = live.iter().find(|progress| progress.job == *job);
         let runs = progress.map(|progress| progress.runs.clone());

@@ -94,9 +94,6 @@ impl RedisClient {
     }
 
     /// Checks that Redis responds.
-    ///
-    /// # Errors
-    /// [`PortError`] when it does not.
     pub async fn ping(&self) -> PortResult<()> {
         self.query("ledger.ping", &redis::cmd("PING")).await
     }

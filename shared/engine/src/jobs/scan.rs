@@ -190,9 +190,6 @@ impl NewestJobs {
     }
 
     /// The next older jobs, newest first; `None` after the oldest. A page may be empty.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the store is unavailable.
     pub async fn next_page(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Vec<JobId>>> {
         let Some(window_ms) = self.window_ms else {
             return Ok(None);

@@ -75,17 +75,11 @@ pub trait Blobs: Send + Sync {
 }
 
 /// Reads a whole listing, page by page.
-///
-/// # Errors
-/// As [`Blobs::list`].
 pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
     list_after(blobs, prefix, None).await
 }
 
 /// Reads the part of a listing that sorts after `after`, page by page.
-///
-/// # Errors
-/// As [`Blobs::list`].
 pub async fn list_after(
     blobs: &dyn Blobs,
     prefix: &str,

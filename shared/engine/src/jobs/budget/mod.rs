@@ -52,9 +52,6 @@ const MAX_REOPENS: usize = 3;
 #[async_trait]
 pub trait SpendLog: Send + Sync {
     /// Total spending of a job so far. The cost may be `None` where only tokens are asked for.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the log cannot be read.
     async fn total_spend(
         &self,
         job: &JobManifest,
