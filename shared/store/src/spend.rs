@@ -16,6 +16,11 @@ pub struct SpendAmount {
 }
 
 impl SpendAmount {
+    pub const NOTHING: Self = Self {
+        nanodollars: Some(0),
+        tokens: 0,
+    };
+
     /// The sum; its price is unknown where one is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -11,7 +11,6 @@ use crate::jobs::{JobHead, JobStep, PartResult, part_key};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::outcome::notify_coordinator;
-use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Parts woken, read or stored at the same time.
 const PARTS_AT_ONCE: usize = 16;
@@ -20,7 +19,6 @@ impl<W: Flow> Coordinator<W> {
     /// Adds the results of these parts of a job, if there are any. The others are scheduled again: the ledger may have
     /// forgotten them.
     pub(super) async fn check_parts(&self, job: &JobId, parts: Vec<JobId>) -> PortResult<()> {
-        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
         let reads = stream::iter(parts).map(|id| async move {
             let part = id.split().1.filter(|part| id == job.part(*part));
             let Some(part) = part else {
@@ -29,8 +27,7 @@ impl<W: Flow> Coordinator<W> {
             let key = part_key(job, part);
             let result: Option<PartResult> = get_json(&self.ports.blobs, &key).await?;
             if result.is_none() {
-                let item = ScheduledItem::Job(id);
-                self.ports.ledger.schedule(&item, due_ms).await?;
+                self.schedule(ScheduledItem::Job(id)).await?;
             }
             Ok::<_, PortError>(result.map(|result| (part, result)))
         });
@@ -74,9 +71,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn wake_part(&self, part: JobId) -> PortResult<()> {
-        let item = ScheduledItem::Job(part.clone());
-        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
-        self.ports.ledger.schedule(&item, due_ms).await?;
+        self.schedule(ScheduledItem::Job(part.clone())).await?;
         notify_coordinator(&self.ports, &CoordinatorMessage::Job(part)).await
     }
 

@@ -12,7 +12,6 @@ use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::RunOutcome;
 use crate::metrics;
 use crate::queue::QueueName;
-use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Concurrent lookups of run outcomes.
 const LOOKUPS_AT_ONCE: usize = 16;
@@ -82,9 +81,7 @@ impl<W: Flow> Coordinator<W> {
                     let item = ScheduledItem::Job(job.clone());
                     return self.ports.ledger.unschedule(&item).await;
                 }
-                let item = ScheduledItem::Job(job.clone());
-                let at = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
-                self.ports.ledger.schedule(&item, at).await?;
+                self.schedule(ScheduledItem::Job(job.clone())).await?;
             }
             Some(open) => {
                 open.last_event_ms = self.ports.env.now_ms();
@@ -127,11 +124,8 @@ impl<W: Flow> Coordinator<W> {
     /// Registers `job` as a watcher of the run, and schedules the run. In this order: a run that ends meanwhile is due once more,
     /// and forgotten. A crash between the two leaves watchers that expire.
     pub(super) async fn watch_run(&self, job: &JobId, header: &RunHeader) -> PortResult<()> {
-        let ledger = &self.ports.ledger;
-        ledger.add_watcher(&header.at.run, job).await?;
-        let item = ScheduledItem::Run(header.at.clone());
-        let due_ms = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
-        ledger.schedule(&item, due_ms).await
+        self.ports.ledger.add_watcher(&header.at.run, job).await?;
+        self.schedule(ScheduledItem::Run(header.at.clone())).await
     }
 
     /// Looks up how a run or a part ended that a job waits for. One that the job does not wait for, or that is open, is left

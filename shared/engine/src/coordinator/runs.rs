@@ -278,25 +278,18 @@ impl<W: Flow> Coordinator<W> {
     fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
         let mut runs = self.runs.lock();
         let slot = runs.entry(run.clone()).or_insert_with(|| {
-            let state = RunSlotState {
-                open: None,
-                covered: 0,
-                not_before_ms: 0,
-            };
-            let progress = StdMutex::default();
-            let oldest = StdMutex::default();
-            let tickets = AtomicU64::new(0);
-            let started_ms = self.ports.env.now_ms();
-            let touched_ms = AtomicU64::new(0);
-            let replayed_ms = AtomicU64::new(0);
             Arc::new(RunSlot {
-                tickets,
-                started_ms,
-                touched_ms,
-                replayed_ms,
-                progress,
-                oldest,
-                state: Mutex::new(state),
+                tickets: AtomicU64::default(),
+                started_ms: self.ports.env.now_ms(),
+                touched_ms: AtomicU64::default(),
+                replayed_ms: AtomicU64::default(),
+                progress: StdMutex::default(),
+                oldest: StdMutex::default(),
+                state: Mutex::new(RunSlotState {
+                    open: None,
+                    covered: 0,
+                    not_before_ms: 0,
+                }),
             })
         });
         slot.touched_ms

@@ -89,10 +89,14 @@ impl<W: Flow> Coordinator<W> {
         Ok(step.more)
     }
 
-    async fn reschedule_job(&self, job: JobId) -> PortResult<()> {
-        let item = ScheduledItem::Job(job.clone());
+    /// Has the sweep wake an item in a minute, unless it is due earlier.
+    pub(super) async fn schedule(&self, item: ScheduledItem) -> PortResult<()> {
         let at = self.ports.env.now_ms() + REPUBLISH_AFTER_MS;
-        self.ports.ledger.schedule(&item, at).await?;
+        self.ports.ledger.schedule(&item, at).await
+    }
+
+    async fn reschedule_job(&self, job: JobId) -> PortResult<()> {
+        self.schedule(ScheduledItem::Job(job.clone())).await?;
         let table = self.jobs.lock().await;
         let is_here = table.open.contains_key(&job) || table.heads.contains_key(&job);
         drop(table);

@@ -48,10 +48,7 @@ impl JobSpend {
         measure: SpendMeasure,
     ) -> PortResult<Self> {
         let mut spend = Self {
-            total: SpendAmount {
-                nanodollars: Some(0),
-                tokens: 0,
-            },
+            total: SpendAmount::NOTHING,
             old: Vec::new(),
             unclear: Vec::new(),
         };

@@ -8,11 +8,12 @@ use stemma_llm::calls::CallRecord;
 use stemma_llm::request::LlmError;
 use stemma_store::blobs::{Blobs, PutOutcome, put_json};
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 use stemma_store::{Failure, PortResult};
 
 use super::queue::BatchQueue;
 use super::store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, Submission};
-use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};
+use super::{BatchRunner, CALLS_AT_ONCE, StepError, as_millis, request_number};
 
 // Providers end a batch within a day. One that they no longer know after this time is lost.
 const LOST_AFTER_MS: Millis = 30 * 3_600_000;
@@ -169,7 +170,7 @@ impl BatchRunner {
         reply: StoredReply,
     ) -> Result<(), StepError> {
         let (reply, mut is_new) = store.store_reply(&item.id, reply).await?;
-        let mut used = NOTHING;
+        let mut used = SpendAmount::NOTHING;
         if let Some(usage) = reply.result.billed() {
             let cost = reply.payment.as_ref().map(|payment| payment.cost);
             used = cost.unwrap_or_else(|| self.client.batch_cost(usage));

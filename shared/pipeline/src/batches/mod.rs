@@ -57,10 +57,6 @@ impl Default for BatchSettings {
     }
 }
 
-const NOTHING: SpendAmount = SpendAmount {
-    nanodollars: Some(0),
-    tokens: 0,
-};
 /// Most bytes of the lines of one batch: below every provider's limit, and what a worker can hold.
 const MAX_BATCH_BYTES: usize = 64 << 20;
 // How long the lease of a runner is valid, and how often it is renewed.

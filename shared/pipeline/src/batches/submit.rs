@@ -12,10 +12,11 @@ use stemma_llm::request::LlmError;
 use stemma_store::PortResult;
 use stemma_store::blobs::{Blobs, PutOutcome};
 use stemma_store::env::Millis;
+use stemma_store::spend::SpendAmount;
 
 use super::queue::BatchQueue;
 use super::store::{BatchEnd, BatchItem, Submission};
-use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis};
+use super::{BatchRunner, CALLS_AT_ONCE, StepError, as_millis};
 
 // How long a submission may be under way: an upload and a request, and as long again.
 const ATTEMPT_MS: Millis = 4 * FILE_TIMEOUT.as_millis() as Millis;
@@ -221,7 +222,9 @@ impl BatchRunner {
     pub(super) async fn release_reservations(&self, items: &[BatchItem]) {
         for item in items {
             let request = self.reservation(item);
-            self.payer.settle(&item.run, &request, NOTHING).await;
+            self.payer
+                .settle(&item.run, &request, SpendAmount::NOTHING)
+                .await;
         }
     }
 

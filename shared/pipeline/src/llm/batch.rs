@@ -325,8 +325,13 @@ impl BatchCall {
             ..self.template.clone()
         };
         let Self { client, log, .. } = self;
-        let check = |written: SummaryBatch| written.check(batch.len());
-        let answer = complete_structured(client, &request, self.priority, log, check);
+        let answer = complete_structured(
+            client,
+            &request,
+            self.priority,
+            log,
+            |written: SummaryBatch| written.check(batch.len()),
+        );
         let answer = match answer.await {
             Ok(answer) => answer,
             Err(failure) => return Err(classify_failure(log.handle_failure(failure).await)),

@@ -30,7 +30,7 @@ const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
 // A call that waited longer for its permit and reservation may have been made by another worker.
 const MAX_UNCHECKED_WAIT_MS: Millis = 3_000;
 
-// Whoever submits a job may have a clock that is ahead of those of workers. Records name their job, so none of another is counted.
+// The clock of whoever submits a job may be ahead of the workers' clocks. Records name their job, so other jobs do not count.
 const CLOCK_TOLERANCE_MS: Millis = 3_600_000;
 
 /// The blob prefix of the collection in the scope of a run, `c/{collection}/d/{doc}`. Call logs belong to collections, not
@@ -175,17 +175,16 @@ impl CallBudget for TaskCallLog {
         *self.owners.lock() = Arc::clone(&owners);
         let log = Arc::new(self.clone());
         budgets.reserve(ports, &owners, call, log).await?;
-        let is_recent = |checked_ms| self.ports.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
-        if self.missing_at_ms.is_none_or(is_recent) {
+        let unchecked_ms = ports.env.now_ms().saturating_sub(MAX_UNCHECKED_WAIT_MS);
+        if self
+            .missing_at_ms
+            .is_none_or(|checked_ms| checked_ms >= unchecked_ms)
+        {
             return Ok(());
         }
         let missing = artifact::ensure_missing(&self.ports.blobs, &self.run.scope, &self.task);
         if let Err(failure) = missing.await {
-            let unused = SpendAmount {
-                nanodollars: Some(0),
-                tokens: 0,
-            };
-            self.settle(call, unused).await;
+            self.settle(call, SpendAmount::NOTHING).await;
             return Err(failure);
         }
         Ok(())

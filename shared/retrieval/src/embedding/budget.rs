@@ -119,11 +119,7 @@ impl CallBudget for EmbeddingBudget {
     }
 
     fn abandon(&self, call: &CallReservation) {
-        let nothing = SpendAmount {
-            nanodollars: Some(0),
-            tokens: 0,
-        };
-        self.release(call, nothing);
+        self.release(call, SpendAmount::NOTHING);
     }
 }
 

@@ -406,12 +406,8 @@ async fn open_accounts(
         Some(_) => SpendMeasure::TokensAndCost,
         None => SpendMeasure::Tokens,
     };
-    let nothing = SpendAmount {
-        nanodollars: Some(0),
-        tokens: 0,
-    };
     let mut openings = Vec::new();
-    for (account, ..) in owner.account_reservations(nothing)? {
+    for (account, ..) in owner.account_reservations(SpendAmount::NOTHING)? {
         let opening = ports
             .limiter
             .begin_opening(&account, ports.env.random())
