@@ -174,7 +174,7 @@ mod tests {
         // The busy address is at its limit, so one of its own connections is closed.
         let third = connections.admit(busy).unwrap();
         assert!(first.closed.is_cancelled() && !answering.closed.is_cancelled());
-        // All places are taken: a body of which more has arrived has waited for less time.
+        // All places are taken. The fuller a body is, the less time it has waited.
         tokio::time::advance(Duration::from_secs(1)).await;
         second.wait();
         let fourth = connections.admit(address("10.0.0.3")).unwrap();

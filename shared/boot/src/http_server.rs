@@ -150,7 +150,7 @@ async fn serve_connection(
     loop {
         tokio::select! {
             biased;
-            // An error is that of the client: it has gone, was too slow, or sent no HTTP.
+            // The client caused the error: it has gone, was too slow, or sent no HTTP.
             _ = connection.as_mut() => return,
             () = closed.cancelled() => return,
             () = stop.cancelled(), if !is_stopping => {

@@ -130,7 +130,7 @@ pub fn check_no_links(folder: &Path) -> Result<(), Distrust> {
     Ok(())
 }
 
-/// Whether files of this user are used: ours, and those of the administrator, who can do everything anyway.
+/// Whether files of this user are used: our own, and files of the administrator, who can do everything anyway.
 pub fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }

@@ -463,12 +463,12 @@ impl<W: Flow> OpenRun<W> {
             ?publication,
         );
         let below = Some(trace.traceparent(&publish_batch));
-        self.publish_wave(ports, requests, publication, &below)
+        self.publish_requests(ports, requests, publication, &below)
             .instrument(span)
             .await
     }
 
-    async fn publish_wave(
+    async fn publish_requests(
         &self,
         ports: &Ports,
         requests: Vec<TaskRequest>,

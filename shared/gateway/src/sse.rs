@@ -39,7 +39,7 @@ pub fn stream_answer(
     receiver
 }
 
-/// All events of an answer in progress; those of the stored answer if it finished meanwhile.
+/// All events of an answer in progress, or of the stored answer if it finished meanwhile.
 pub fn stream_in_progress(
     env: &Env,
     answerer: Arc<dyn Answerer>,

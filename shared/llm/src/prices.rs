@@ -58,7 +58,7 @@ impl Prices {
         )
     }
 
-    /// The cost of many calls: tokens of prompts, those of them that were cached, and tokens of replies.
+    /// The cost of many calls: prompt tokens, cached prompt tokens among them, and reply tokens.
     pub fn cost_of(&self, prompt: u64, cached: u64, output_tokens: u64) -> SpendAmount {
         let tokens = prompt + output_tokens;
         let Self {

@@ -227,13 +227,13 @@ struct StructuredCall<'a> {
     priority: Priority,
     call_log: &'a dyn CallLog,
     deadline_ms: u64,
-    // Of the first prompt, as billed by the provider.
+    // Tokens of the first prompt, as billed by the provider.
     prompt_tokens: Option<u32>,
     // The output limit to try after a reply that ended before its text; `None` once it was, or if there is no higher one.
     raised_limit: Option<u32>,
     // The reply for which the limit was raised.
     cut_off: Option<CutOff>,
-    // Why there was no more room than there is.
+    // Why a higher limit was refused.
     refusal: Option<Failure>,
 }
 

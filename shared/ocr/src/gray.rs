@@ -47,7 +47,7 @@ impl Gray {
         Self::new(self.width, end - start, pixels)
     }
 
-    /// An image of the same size whose pixels are those of `pixel`, for each column and row.
+    /// An image of the same size with the pixels that `pixel` returns for each column and row.
     pub(crate) fn map(&self, pixel: impl Fn(usize, usize) -> u8) -> Self {
         let rows = (0..self.height).flat_map(|y| (0..self.width).map(move |x| (x, y)));
         let pixels = rows.map(|(x, y)| pixel(x, y)).collect();
@@ -69,7 +69,7 @@ impl Gray {
         std::mem::take(&mut self.pixels[y * self.width + x]) > 0
     }
 
-    /// The shade that a share of the pixels reach, from the darkest. Half of them reach that of the paper on most pages.
+    /// The shade that a share of the pixels reach, from the darkest. On most pages, half of them are paper.
     pub(crate) fn quantile(&self, share: f32) -> u8 {
         let mut shades = [0_usize; 256];
         for pixel in &self.pixels {

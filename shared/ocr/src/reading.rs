@@ -43,23 +43,23 @@ pub(crate) fn read(
     if skew::is_blank(image) {
         return Ok(Reading::blank(image).page(scale));
     }
-    let reading = |image, turn| Reading::new(Sheet::new(image, turn), scale, request, budget);
+    let reading = |image, turn| Reading::new(PageScan::new(image, turn), scale, request, budget);
     let finished = |mut reading: Reading<'_>| {
         reading.read_rest(scale, request, budget)?;
         if let Some(second) = second {
             let words = &mut reading.words;
-            second_reader::confirm_numbers(words, &reading.sheet.straight, second, budget)?;
+            second_reader::confirm_numbers(words, &reading.scan.straight, second, budget)?;
         }
         Ok(reading.page(scale))
     };
     if let Some(turn) = orientation::suspected_turn(image) {
         let upright = image.clone().turned(turn.inverse());
-        let sheet = Sheet::new(&upright, turn);
-        if let Some(sample) = orientation::sample(&sheet.straight) {
+        let scan = PageScan::new(&upright, turn);
+        if let Some(sample) = orientation::sample(&scan.straight) {
             // Takes a tenth of the time of a page. Tesseract's search for the orientation takes half of it.
-            let sample = Reading::new(Sheet::new(&sample, turn), scale, request, budget)?;
+            let sample = Reading::new(PageScan::new(&sample, turn), scale, request, budget)?;
             if sample.is_legible() {
-                let turned = Reading::new(sheet, scale, request, budget)?;
+                let turned = Reading::new(scan, scale, request, budget)?;
                 if turned.is_legible() {
                     return finished(turned);
                 }
@@ -88,7 +88,7 @@ pub(crate) fn read(
     }
 }
 
-// How a page was turned that is upright after a turn by `degrees` clockwise.
+// The page's rotation, given the clockwise turn that makes it upright.
 fn turn_to_undo(degrees: u16) -> Option<Turn> {
     match degrees {
         90 => Some(Turn::ThreeQuarters),
@@ -99,7 +99,7 @@ fn turn_to_undo(degrees: u16) -> Option<Turn> {
 }
 
 // An image that is read.
-struct Sheet<'i> {
+struct PageScan<'i> {
     straight: Cow<'i, Gray>,
     // Degrees.
     skew: f32,
@@ -109,11 +109,11 @@ struct Sheet<'i> {
 }
 
 struct Reading<'i> {
-    sheet: Sheet<'i>,
+    scan: PageScan<'i>,
     words: Vec<ReadWord>,
 }
 
-impl<'i> Sheet<'i> {
+impl<'i> PageScan<'i> {
     fn new(image: &'i Gray, turn: Turn) -> Self {
         let skew = skew::measure(image);
         let straight = match skew {
@@ -146,25 +146,25 @@ impl<'i> Sheet<'i> {
 impl<'i> Reading<'i> {
     fn blank(image: &'i Gray) -> Self {
         Self {
-            sheet: Sheet::new(image, Turn::None),
+            scan: PageScan::new(image, Turn::None),
             words: Vec::new(),
         }
     }
 
     fn new(
-        sheet: Sheet<'i>,
+        scan: PageScan<'i>,
         scale: f32,
         request: &RecognizeRequest,
         budget: &CpuBudget,
     ) -> Result<Self, ExtractError> {
-        let segmentation = if rows::are_separate(&sheet.straight) {
+        let segmentation = if rows::are_separate(&scan.straight) {
             Segmentation::Lines
         } else {
             Segmentation::Blocks
         };
-        let image = sheet.text_image(&sheet.straight, scale, segmentation);
+        let image = scan.text_image(&scan.straight, scale, segmentation);
         let words = read_words(image, request, budget)?;
-        Ok(Self { sheet, words })
+        Ok(Self { scan, words })
     }
 
     // Reads what tesseract left out, or read as something that is hardly text.
@@ -178,11 +178,11 @@ impl<'i> Reading<'i> {
         if self.share(self.readable()) < MIN_CLEAR || budget.is_nearly_used_up() {
             return Ok(());
         }
-        let Some(unread) = UnreadRows::find(&self.sheet.straight, &clear) else {
+        let Some(unread) = UnreadRows::find(&self.scan.straight, &clear) else {
             return Ok(());
         };
-        let sheet = &self.sheet;
-        let image = sheet.text_image(&unread.image, scale, Segmentation::Sparse);
+        let scan = &self.scan;
+        let image = scan.text_image(&unread.image, scale, Segmentation::Sparse);
         let mut found = read_words(image, request, budget)?;
         found.retain(|word| is_clear(&word));
         for word in &mut found {
@@ -228,7 +228,7 @@ impl<'i> Reading<'i> {
         let heights = self.words.iter().map(|word| (word.line_height, word));
         // In pixels.
         let usual = median_of_characters(heights).unwrap_or(0.0);
-        let styles = type_style::type_styles(&self.sheet.straight, &self.words);
+        let styles = type_style::type_styles(&self.scan.straight, &self.words);
         // Of a picture without letters tesseract makes words of lines and stains, and is sure of none.
         let has_letters = self.words.iter().any(|word| word.confidence >= READABLE);
         let placed: Vec<PlacedWord> = self
@@ -250,11 +250,11 @@ impl<'i> Reading<'i> {
                 },
             })
             .collect();
-        let width = self.sheet.straight.width as f32 / scale;
-        let height = self.sheet.straight.height as f32 / scale;
-        let skew = (self.sheet.skew * 100.0).round() as i16;
+        let width = self.scan.straight.width as f32 / scale;
+        let height = self.scan.straight.height as f32 / scale;
+        let skew = (self.scan.skew * 100.0).round() as i16;
         let mut page = lay_out_words(width, height, skew, &printed_pages(placed, width, height));
-        page.turn = self.sheet.turn;
+        page.turn = self.scan.turn;
         page
     }
 }
@@ -331,7 +331,7 @@ mod tests {
         let both = [(72.0, 90.0), (684.0, 700.0), (72.0, 500.0)];
         assert_eq!(counts(&both, 1224.0, 792.0), [2, 1]);
         assert_eq!(counts(&both, 842.0, 595.0), [3], "one landscape page");
-        assert_eq!(counts(&both, 1224.0, 600.0), [3], "a wide sheet");
+        assert_eq!(counts(&both, 1224.0, 600.0), [3], "a wide scan");
         let title = [(72.0, 90.0), (580.0, 640.0)];
         assert_eq!(counts(&title, 1224.0, 792.0), [2]);
     }

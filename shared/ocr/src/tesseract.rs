@@ -97,7 +97,7 @@ pub fn find_program(search_path: Option<&OsStr>) -> Option<PathBuf> {
     candidates.find(|path| path.is_absolute() && path.is_file())
 }
 
-/// The version of a program, and the names of its data: those of languages, and `osd`, which finds the orientation of pages.
+/// The version of a program, and the names of its data: languages, and `osd`, which finds the orientation of pages.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ pub enum ControlRequest {
         /// The new budget; `None` keeps it.
         budget: Option<JobBudget>,
     },
-    /// Whether documents that are not open yet are opened before those of bulk jobs.
+    /// Whether documents that are not open yet go before documents of bulk jobs.
     Priority {
         #[serde(rename = "class")]
         priority: Priority,

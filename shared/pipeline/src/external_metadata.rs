@@ -9,7 +9,7 @@ use stemma_document::{DocumentVersion, Fact, FactDefinition, FactSource, FilingF
 use crate::filing_facts;
 use crate::sources::{file_path, parse_object_uri};
 
-/// Adds the facts of path, index files and sidecar to those of the text. A sidecar overrides everything, because the owner
+/// Adds the facts of path, index files and sidecar to the facts of the text. A sidecar overrides everything, because the owner
 /// of the archive wrote it. A path counts less than the header of a submission.
 pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     let (cik, accession) = path_facts(&version.uri);

@@ -44,7 +44,7 @@ pub fn index_facts(
     facts
 }
 
-/// Adds the facts of an index to those of the text.
+/// Adds the facts of an index to the facts of the text.
 pub(crate) fn apply(facts: &mut FilingFacts, stated: &BTreeMap<String, String>) {
     if stated.is_empty() {
         return;

@@ -120,7 +120,7 @@ fn load_plan(
     )
 }
 
-// Whether the plan is that of the sections, and all its pages.
+// Whether the plan lists sections, and all its pages.
 fn plan_pages(
     replay: &mut Replay<'_, FilingFlow>,
     draft: &DraftOutline,

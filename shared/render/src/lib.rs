@@ -1,7 +1,7 @@
 //! Images of the pages of PDFs.
 //!
 //! [`draw`] makes a [`Bitmap`] of a page or a region of it; [`draw_png`] encodes it. Files are opened as extraction opens
-//! them ([`stemma_extract::pdf::open`]), so page numbers and sizes are those of the extracted text.
+//! them ([`stemma_extract::pdf::open`]), so page numbers and sizes are the same as in the extracted text.
 //!
 //! Decoders of images and fonts are what hostile files aim at, and they are not bounded in memory or time. So a server calls
 //! this only in a child process of [`stemma_extract::Pool`].

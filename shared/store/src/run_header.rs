@@ -40,7 +40,7 @@ impl RunHeader {
     /// written for the run.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the store is unavailable; the inner error when there is no such header.
+    /// [`crate::PortError`] when the store is unavailable; the inner error when the header does not exist.
     pub async fn load(blobs: &dyn Blobs, at: &RunRef) -> PortResult<Result<Self, HeaderError>> {
         let key = &at.header;
         let Some(json) = blobs.get(key).await? else {

@@ -64,7 +64,7 @@ pub async fn run_reindex(
     .await;
 }
 
-/// Terms of a submission.
+/// What a submission asks for.
 pub struct SubmitRequest<'a> {
     pub collection: &'a Collection,
     /// Everything that changes results; frozen with the job.

@@ -182,7 +182,7 @@ impl Topology {
     }
 }
 
-/// The numbers of waiting messages and of subscriptions; `None` if there is no such queue, after which the channel is closed.
+/// The numbers of waiting messages and of subscriptions; `None` if the queue does not exist, which closes the channel.
 pub(super) async fn queue_counts(
     channel: &Channel,
     name: &ShortString,

@@ -46,7 +46,7 @@ pub struct Telemetry(Option<TracePipeline>);
 /// `stemma_engine=debug`), and traces if a collector is configured. `service` is the service name in traces. Call it
 /// once, inside a runtime; a second call in one process (tests) keeps the first logger.
 pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Telemetry {
-    // lapin's own messages about lost connections are less clear than those of our adapter.
+    // Our adapter logs lost connections more clearly than lapin.
     let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| format!("{level},lapin=off"));
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn"));
     let (traces, complaint) = match span_exporter(&settings.otlp_endpoint) {

@@ -66,7 +66,7 @@ impl RunStates {
         receiver
     }
 
-    // The oldest records; those of dropped callers need no object.
+    // The oldest records. Records of dropped callers need no object.
     fn take_group(&self) -> Vec<WaitingRecord> {
         let mut waiting = self.waiting.lock();
         waiting.retain(|record| !record.written.is_closed());

@@ -106,7 +106,7 @@ pub async fn pause(ports: &Ports, job: &JobId, reason: PauseReason) -> PortResul
 pub(crate) enum PauseResult {
     Paused,
     NotRunning,
-    /// The reason was found under a budget that is no longer the job's.
+    /// The budget was changed after the reason was found.
     BudgetChanged,
 }
 

@@ -133,8 +133,8 @@ pub async fn report(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobRepo
     get_json(blobs, &report_key(job)).await
 }
 
-/// The manifest of a job; `None` if there is no such job. One that says that it is of another job is none: the entries that
-/// fail would count for the other.
+/// The manifest of a job; `None` if there is no such job. A manifest that names another job is ignored:
+/// its failed entries would count for that job.
 pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobManifest>> {
     let found: Option<JobManifest> = get_json(blobs, &manifest_key(job)).await?;
     Ok(found.filter(|manifest| manifest.job == *job))

@@ -98,7 +98,7 @@ impl JobWriter {
         self.manifest.entries
     }
 
-    /// Submits the job. Returns the manifest that counts, which is that of another attempt if that one was first.
+    /// Submits the job. Returns the manifest that counts: of another attempt, if it was first.
     ///
     /// # Errors
     /// [`stemma_store::PortError`] when a port is unavailable; start again with the same id.

@@ -245,8 +245,8 @@ pub trait Ledger: Send + Sync {
     /// the message was redelivered since the holder last renewed the lease: one that a live holder could not release
     /// (the ledger was away) expires, too, but its message was answered. Copies of a message that a broker delivers twice
     /// would stay as long as the task is retried, so all but the first are [`Lease::Outdated`]. Leases work even if the run is unknown: after a
-    /// loss of the ledger, renewals keep running tasks from being executed twice. A run of which only expired leases are
-    /// left may be forgotten.
+    /// loss of the ledger, renewals keep running tasks from being executed twice. A run with only
+    /// expired leases may be forgotten.
     async fn lease(
         &self,
         run: &RunId,

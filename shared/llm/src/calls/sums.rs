@@ -118,7 +118,7 @@ pub(super) struct CallSums {
 }
 
 impl CallSums {
-    /// The parts of all days from that of `since_ms` on.
+    /// The parts of all days since `since_ms`.
     pub(super) async fn load(
         blobs: &dyn Blobs,
         collection: &str,

@@ -142,7 +142,7 @@ impl<'a> GarbagePages<'a> {
         })
     }
 
-    /// The moment as of which documents are judged: when the collection began, before it was interrupted.
+    /// Documents are judged as of this moment: when the collection began, before it was interrupted.
     pub fn as_of_ms(&self) -> Millis {
         self.position.started_ms
     }

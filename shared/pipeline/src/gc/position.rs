@@ -26,7 +26,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The position of a collection that was interrupted; that of a new one if there is none.
+    /// The position of an interrupted collection, or else of a new one.
     pub(super) async fn load(
         blobs: &dyn Blobs,
         collection: &Collection,

@@ -40,7 +40,7 @@ pub(crate) fn plan_windows(
     let mut windows = Vec::new();
     structure::visit_documents(source, pages, |document, pages, first| {
         let rules = RuleOutline::new(document, pages, &settings.outline);
-        // Prompts have no pages of the source, so that the digests are those of the document alone.
+        // Prompts number pages within the document, so that digests do not depend on the rest of the source.
         let own = windows_of(&rules, document, pages, settings)?.into_iter();
         let own = own.filter(|(digest, _)| planned.insert(*digest));
         windows.extend(own.map(|(digest, window)| (digest, window.shifted(first))));

@@ -45,7 +45,7 @@ pub(crate) struct SummaryTree {
     stretches: Vec<(usize, usize)>,
 }
 
-/// Summaries by section index, then those of the stretches.
+/// Summaries by section index, then summaries of the stretches.
 pub(crate) type SummaryAnswers = Vec<SummaryAnswer>;
 
 /// The task, and its summary or the code of its failure; `None` if it was not asked.

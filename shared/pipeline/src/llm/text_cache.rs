@@ -71,7 +71,7 @@ impl TextCache {
         .await
     }
 
-    /// The own text of a section, or with `full` that of its descendants too.
+    /// The own text of a section; with `full`, the text of its descendants too.
     pub(crate) async fn section(
         &self,
         task: &FilingTask<'_>,

@@ -86,7 +86,7 @@ impl Stage for DraftOutline {
 }
 
 impl DraftOutline {
-    /// Digest of the replies; that of nothing while the windows are planned.
+    /// Digest of the replies; of no bytes while the windows are planned.
     pub(crate) fn replies_digest(&self) -> Digest {
         match &self.read {
             Some(read) => read.replies,

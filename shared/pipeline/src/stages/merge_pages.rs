@@ -182,15 +182,15 @@ impl Stage for MergePages {
         if failed > self.failed as usize {
             return Err(lost_pages(failed - self.failed as usize));
         }
-        let mut sight = Sight::default();
+        let mut tally = TranscriptTally::default();
         for (number, page) in numbers.into_iter().zip(pages) {
             if let Some((mut page, transcript)) = page {
-                sight.add(number, &mut page, transcript);
+                tally.add(number, &mut page, transcript);
                 put(&mut source, number, page, task.settings.ocr.mode);
             }
         }
-        if sight.missing > self.unseen {
-            return Err(lost_pages((sight.missing - self.unseen) as usize));
+        if tally.missing > self.unseen {
+            return Err(lost_pages((tally.missing - self.unseen) as usize));
         }
         if let Some(PageFailure { code, message, .. }) = &self.failure {
             let detail = format!("{failed} pages were not read: {message}");
@@ -207,7 +207,7 @@ impl Stage for MergePages {
             return Err(self.no_text(pages.len()));
         }
         furniture::mark(pages);
-        let marks = recognition_marks(pages, &sight);
+        let marks = recognition_marks(pages, &tally);
         source.defects.extend(marks);
         count_tokens(&mut source);
         let encoded = Bytes::from(encode_source(&source).map_err(source_error)?);
@@ -218,8 +218,8 @@ impl Stage for MergePages {
             failed: count(failed),
         };
         let mut blobs = vec![("source", encoded)];
-        if !sight.unplaced.is_empty() {
-            blobs.push(("unplaced", to_json(&sight.unplaced)?));
+        if !tally.unplaced.is_empty() {
+            blobs.push(("unplaced", to_json(&tally.unplaced)?));
         }
         Ok(StageOutput::new(outcome, blobs))
     }
@@ -256,7 +256,7 @@ enum Transcript {
 
 // What a model that sees said about the pages.
 #[derive(Default)]
-struct Sight {
+struct TranscriptTally {
     seen: u32,
     missing: u32,
     confirmed: u32,
@@ -265,7 +265,7 @@ struct Sight {
     unplaced: Vec<(PageNo, Vec<String>)>,
 }
 
-impl Sight {
+impl TranscriptTally {
     fn add(&mut self, number: PageNo, page: &mut Page, transcript: Transcript) {
         match transcript {
             Transcript::None => {}
@@ -331,7 +331,7 @@ fn lost_pages(count: usize) -> Failure {
 }
 
 // What readers of the tree are told: how many pages were read, which of them badly, and what a model saw.
-fn recognition_marks(pages: &[Page], sight: &Sight) -> Vec<Defect> {
+fn recognition_marks(pages: &[Page], tally: &TranscriptTally) -> Vec<Defect> {
     let mut read = 0;
     let mut words = 0;
     let mut doubtful = 0;
@@ -364,13 +364,13 @@ fn recognition_marks(pages: &[Page], sight: &Sight) -> Vec<Defect> {
         pages.len()
     );
     if disputed > 0 {
-        let other = match sight.seen {
+        let other = match tally.seen {
             0 => "another figure",
             _ => "them otherwise",
         };
         detail += &format!(", {disputed} of them because a second reader read {other}");
     }
-    if let Some(line) = sight.line() {
+    if let Some(line) = tally.line() {
         detail += &format!("; {line}");
     }
     marks.insert(0, defect("ocr.recognized", None, detail));
@@ -575,7 +575,7 @@ mod tests {
         assert_eq!(read.confidences, [96, 100, 60]);
         let places: Vec<u32> = read.disputed.iter().map(|one| one.word).collect();
         assert_eq!(places, [2]);
-        let marks = recognition_marks(std::slice::from_ref(&page), &Sight::default());
+        let marks = recognition_marks(std::slice::from_ref(&page), &TranscriptTally::default());
         assert!(marks[0].detail.ends_with("another figure"), "{marks:?}");
     }
 

@@ -84,7 +84,7 @@ const fn stage<S: Stage>(used: StageUse) -> (&'static str, u32, StageUse) {
     (S::NAME, S::REVISION, used)
 }
 
-/// What a tree of a text records: the stages of `uses`, and those of text recognition if it read pages.
+/// What a tree of a text records: the stages of `uses`, and the stages of text recognition if it read pages.
 fn revisions(source: &Source, uses: &[StageUse]) -> BTreeMap<String, u32> {
     let any_read = match &source.body {
         SourceBody::Pages(pages) => pages.iter().any(|page| page.recognition().is_some()),

@@ -36,7 +36,7 @@ pub(crate) struct RecognizeOutcome {
     pub(crate) digest: Digest,
     pub(crate) words: u32,
     pub(crate) doubtful: u32,
-    /// Words with figures, and those of them in doubt. Older artifacts do not say.
+    /// Words with figures, and how many of them are in doubt. Older artifacts do not say.
     #[serde(default)]
     pub(crate) numbers: u32,
     #[serde(default)]

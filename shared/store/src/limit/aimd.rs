@@ -124,7 +124,7 @@ impl GrantWindow {
         self.add(1.0, f64::from(tokens), now_ms);
     }
 
-    // Corrects the current slot, not that of the grant: estimates are settled soon.
+    // Corrects the current slot instead of the slot of the grant: estimates are settled soon.
     pub(super) fn add(&mut self, requests: f64, tokens: f64, now_ms: Millis) {
         let number = now_ms / SLOT_MS;
         let slot = &mut self.slots[(number % SLOTS) as usize];
