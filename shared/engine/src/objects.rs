@@ -1,12 +1,10 @@
 //! The port to documents in external buckets: their current state, those below a prefix, and their bytes.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_store::env::{Env, Millis};
+use stemma_store::env::Millis;
+use stemma_store::layered;
 use stemma_store::port_error::PortResult;
-use stemma_store::port_retry::with_retry;
 
 /// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,27 +80,9 @@ pub trait ObjectReader: Send + Sync {
     async fn get(&self, request: &ObjectRequest<'_>) -> PortResult<FetchOutcome>;
 }
 
-/// Retries lookups that fail with a transient error.
-pub struct RetryingLookup {
-    pub env: Env,
-    pub objects: Arc<dyn ObjectLookup>,
-}
-
-#[async_trait]
-impl ObjectLookup for RetryingLookup {
-    async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
-        with_retry(&self.env, || self.objects.head(bucket, key)).await
-    }
-
-    async fn list(&self, bucket: &str, prefix: &str) -> PortResult<Vec<ObjectMeta>> {
-        with_retry(&self.env, || self.objects.list(bucket, prefix)).await
-    }
-
-    async fn read(&self, bucket: &str, key: &str, max_bytes: u64) -> PortResult<Option<Bytes>> {
-        with_retry(&self.env, || self.objects.read(bucket, key, max_bytes)).await
-    }
-
-    async fn read_start(&self, bucket: &str, key: &str, bytes: u64) -> PortResult<Bytes> {
-        with_retry(&self.env, || self.objects.read_start(bucket, key, bytes)).await
-    }
+layered! { ObjectLookup, "bucket":
+    head(bucket: &str, key: &str) -> Option<ObjectMeta>;
+    list(bucket: &str, prefix: &str) -> Vec<ObjectMeta>;
+    read(bucket: &str, key: &str; max_bytes: u64) -> Option<Bytes>;
+    read_start(bucket: &str, key: &str; bytes: u64) -> Bytes;
 }

@@ -10,7 +10,7 @@ use stemma_store::{Env, Retrying, RetryingBlobs};
 
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::message_auth::MessageKeys;
-use crate::objects::{ObjectLookup, RetryingLookup};
+use crate::objects::ObjectLookup;
 use crate::queue::{MemoryQueue, Queue};
 
 /// Everything through which the engine performs IO. Cheap to clone.
@@ -58,9 +58,8 @@ impl Ports {
     /// The ports with access to documents in buckets.
     #[must_use]
     pub fn with_objects(self, objects: Arc<dyn ObjectLookup>) -> Self {
-        let env = self.env.clone();
         Self {
-            objects: Some(Arc::new(RetryingLookup { env, objects })),
+            objects: Some(Arc::new(Retrying::new(&self.env, objects))),
             ..self
         }
     }

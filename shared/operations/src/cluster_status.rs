@@ -90,22 +90,13 @@ pub struct ModelSummary {
 }
 
 fn process(beat: Heartbeat) -> ProcessStatus {
-    let Heartbeat {
-        process,
-        service,
-        version,
-        since_ms,
-        draining,
-        tasks,
-        ..
-    } = beat;
     ProcessStatus {
-        process,
-        service,
-        version,
-        since_ms,
-        draining,
-        tasks,
+        process: beat.process,
+        service: beat.service,
+        version: beat.version,
+        since_ms: beat.since_ms,
+        draining: beat.draining,
+        tasks: beat.tasks,
     }
 }
 

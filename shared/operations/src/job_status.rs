@@ -103,35 +103,13 @@ impl JobStatus {
             })
     }
 
-    fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
-        Self {
-            job: manifest.job.clone(),
-            name: manifest.options.name.clone(),
-            label: manifest.options.label.clone(),
-            state,
-            total: manifest.entries,
-            counts,
-            open: 0,
-            tasks_present: 0,
-            tasks_missing: 0,
-            reasons: BTreeMap::new(),
-            submitted_ms: manifest.submitted_ms,
-            ended_ms: None,
-            documents_per_second: None,
-            eta_seconds: None,
-            paused: None,
-            waiting: None,
-            problem: None,
-        }
-    }
-
-    /// A job with a damaged object, or in a format that this program does not know.
-    pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
+    // A job of which nothing else is known.
+    fn unknown(job: &JobId, state: &'static str, now_ms: u64) -> Self {
         Self {
             job: job.clone(),
             name: None,
             label: String::new(),
-            state: "unreadable",
+            state,
             total: 0,
             counts: EntryCounts::default(),
             open: 0,
@@ -144,36 +122,44 @@ impl JobStatus {
             eta_seconds: None,
             paused: None,
             waiting: None,
+            problem: None,
+        }
+    }
+
+    fn new(manifest: &JobManifest, state: &'static str, counts: EntryCounts) -> Self {
+        Self {
+            name: manifest.options.name.clone(),
+            label: manifest.options.label.clone(),
+            total: manifest.entries,
+            counts,
+            submitted_ms: manifest.submitted_ms,
+            ..Self::unknown(&manifest.job, state, 0)
+        }
+    }
+
+    /// A job with a damaged object, or in a format that this program does not know.
+    pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
+        let next = "update stemma if a newer version wrote it, or restore the object from a backup";
+        Self {
             problem: Some(JobProblem {
                 code: "job.unreadable",
                 message: format!("an object below jobs/{job}/ cannot be read"),
-                next:
-                    "update stemma if a newer version wrote it, or restore the object from a backup"
-                        .into(),
+                next: next.into(),
             }),
+            ..Self::unknown(job, "unreadable", now_ms)
         }
     }
 
     /// What its coordinator reports, while the store that holds the rest does not answer.
     pub fn from_progress(progress: &JobProgress) -> Self {
         Self {
-            job: progress.job.clone(),
-            name: None,
-            label: String::new(),
-            state: "running",
             total: progress.entries,
             counts: progress.counts.clone(),
             open: progress.open,
             tasks_present: progress.tasks_present,
             tasks_missing: progress.tasks_missing,
-            reasons: BTreeMap::new(),
-            submitted_ms: progress.job.time_ms().unwrap_or(progress.at_ms),
-            ended_ms: None,
-            documents_per_second: None,
-            eta_seconds: None,
-            paused: None,
             waiting: progress.waiting.clone(),
-            problem: None,
+            ..Self::unknown(&progress.job, "running", progress.at_ms)
         }
         .with_rates(progress.at_ms)
     }
@@ -204,11 +190,11 @@ impl Operations {
         if let Some(report) = jobs::report(blobs, &manifest.job).await? {
             return Ok(ended_view(manifest, report));
         }
-        let standing = jobs::load_control(blobs, &manifest.job).await?;
+        let control = jobs::load_control(blobs, &manifest.job).await?;
         let progress = live
             .iter()
             .find(|progress| progress.job == manifest.job && progress.entries > 0);
-        let state = match (standing.cancelled, standing.paused, progress) {
+        let state = match (control.cancelled, control.paused, progress) {
             (Some(_), ..) => "cancelling",
             (_, Some(_), _) => "paused",
             (_, _, Some(_)) => "running",
@@ -233,7 +219,7 @@ impl Operations {
             }
             view.reasons = saved.reasons;
         }
-        view.paused = standing.paused;
+        view.paused = control.paused;
         Ok(view.with_rates(now))
     }
 

@@ -48,54 +48,6 @@ impl BucketReader {
         Ok(FetchOutcome::Read { bytes, etag })
     }
 
-    /// The first `bytes` bytes of an object, or all if it has fewer; empty if it does not exist.
-    ///
-    /// # Errors
-    /// As [`ObjectReader::get`].
-    pub async fn read_start(&self, bucket: &str, key: &str, bytes: u64) -> PortResult<Bytes> {
-        check_bucket(bucket)?;
-        let range = format!("bytes=0-{}", bytes.saturating_sub(1));
-        let request = self.0.client.get_object().bucket(bucket).key(key);
-        let read = async {
-            let reply = match self.0.call(0, request.range(range).send()).await {
-                // An empty object has no first byte.
-                Err(error) if error.code() == "NoSuchKey" || error.status() == 416 => {
-                    return Ok(Bytes::new());
-                }
-                reply => reply?,
-            };
-            let size_bytes = super::content_length(reply.content_length())?;
-            self.0.body(reply.body, size_bytes).await
-        };
-        read.await.map_err(|error: S3Error| {
-            error.into_port_error(&s3_operation("bucket.get", bucket, key))
-        })
-    }
-
-    /// Metadata of an object or one of its versions; `None` if it does not exist.
-    pub async fn head(
-        &self,
-        bucket: &str,
-        key: &str,
-        version: Option<&str>,
-    ) -> PortResult<Option<ObjectMeta>> {
-        check_bucket(bucket)?;
-        let request = self.0.client.head_object().bucket(bucket).key(key);
-        let to_port_error =
-            |error: S3Error| error.into_port_error(&s3_operation("bucket.head", bucket, key));
-        match self
-            .0
-            .call(0, request.set_version_id(version.map(Into::into)).send())
-            .await
-        {
-            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(to_port_error),
-            Err(error) if error.status() == 404 => {
-                self.check_bucket_exists(bucket).await.map(|()| None)
-            }
-            Err(error) => Err(to_port_error(error)),
-        }
-    }
-
     // A 404 response to HEAD does not say whether the key or the bucket is missing.
     async fn check_bucket_exists(&self, bucket: &str) -> PortResult<()> {
         let request = self.0.client.head_bucket().bucket(bucket);
@@ -185,7 +137,17 @@ impl ObjectReader for BucketReader {
 #[async_trait]
 impl ObjectLookup for BucketReader {
     async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
-        BucketReader::head(self, bucket, key, None).await
+        check_bucket(bucket)?;
+        let request = self.0.client.head_object().bucket(bucket).key(key);
+        let to_port_error =
+            |error: S3Error| error.into_port_error(&s3_operation("bucket.head", bucket, key));
+        match self.0.call(0, request.send()).await {
+            Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(to_port_error),
+            Err(error) if error.status() == 404 => {
+                self.check_bucket_exists(bucket).await.map(|()| None)
+            }
+            Err(error) => Err(to_port_error(error)),
+        }
     }
 
     async fn list(&self, bucket: &str, prefix: &str) -> PortResult<Vec<ObjectMeta>> {
@@ -215,7 +177,23 @@ impl ObjectLookup for BucketReader {
     }
 
     async fn read_start(&self, bucket: &str, key: &str, bytes: u64) -> PortResult<Bytes> {
-        BucketReader::read_start(self, bucket, key, bytes).await
+        check_bucket(bucket)?;
+        let range = format!("bytes=0-{}", bytes.saturating_sub(1));
+        let request = self.0.client.get_object().bucket(bucket).key(key);
+        let read = async {
+            let reply = match self.0.call(0, request.range(range).send()).await {
+                // An empty object has no first byte.
+                Err(error) if error.code() == "NoSuchKey" || error.status() == 416 => {
+                    return Ok(Bytes::new());
+                }
+                reply => reply?,
+            };
+            let size_bytes = super::content_length(reply.content_length())?;
+            self.0.body(reply.body, size_bytes).await
+        };
+        read.await.map_err(|error: S3Error| {
+            error.into_port_error(&s3_operation("bucket.get", bucket, key))
+        })
     }
 }
 

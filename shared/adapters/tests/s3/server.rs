@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use stemma_adapters::s3::{BucketReader, S3, S3Blobs, S3Credentials, S3Settings};
-use stemma_engine::objects::{FetchOutcome, ObjectMeta, ObjectReader, ObjectRequest};
+use stemma_engine::objects::{FetchOutcome, ObjectLookup, ObjectMeta, ObjectReader, ObjectRequest};
 use stemma_engine_testing::blobs_conformance;
 use stemma_engine_testing::servers::server_from_env;
 use stemma_store::blobs::{Blobs, PutOutcome};
@@ -242,7 +242,7 @@ async fn errors_for_bad_key_and_bucket_say_what_to_check() {
         }
     }
     let error = BucketReader::new(s3)
-        .head("test-not-there", "x", None)
+        .head("test-not-there", "x")
         .await
         .unwrap_err();
     assert!(
@@ -259,11 +259,7 @@ async fn changed_object_is_not_read() {
     let buckets = BucketReader::new(s3);
     let key = "ätna/第 1+2%20.pdf";
     server.write(&client, key, "first bytes").await;
-    let meta = buckets
-        .head(&server.name, key, None)
-        .await
-        .unwrap()
-        .unwrap();
+    let meta = buckets.head(&server.name, key).await.unwrap().unwrap();
     assert_eq!((meta.key.as_str(), meta.size_bytes), (key, 11));
     assert!(
         meta.modified_ms > 1_700_000_000_000 && !meta.etag.is_empty() && !meta.etag.contains('"'),
@@ -302,7 +298,7 @@ async fn changed_object_is_not_read() {
         .await
         .unwrap();
     assert_eq!(buckets.get(&request).await.unwrap(), FetchOutcome::Missing);
-    assert_eq!(buckets.head(&server.name, key, None).await.unwrap(), None);
+    assert_eq!(buckets.head(&server.name, key).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -323,11 +319,7 @@ async fn old_object_version_stays_readable() {
     versioning.send().await.unwrap();
     let buckets = BucketReader::new(s3);
     server.write(&client, "a.pdf", "first").await;
-    let meta = buckets
-        .head(&server.name, "a.pdf", None)
-        .await
-        .unwrap()
-        .unwrap();
+    let meta = buckets.head(&server.name, "a.pdf").await.unwrap().unwrap();
     server.write(&client, "a.pdf", "second").await;
     let version = meta.version.as_deref();
     assert!(version.is_some(), "{meta:?}");

@@ -10,12 +10,12 @@ use stemma_edgar::{FilingSelection, FilterMismatch, FolderPlan};
 use stemma_engine::Ports;
 use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
-use stemma_engine::objects::{ObjectLookup, ObjectMeta, RetryingLookup};
+use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::{SourceWriter, file_uri};
 use stemma_roles::coordinator::{SubmitRequest, job_entry, start_job};
-use stemma_store::{PortResult, Priority};
+use stemma_store::{PortResult, Priority, Retrying};
 
 use super::runner::JobRunner;
 use crate::config::Config;
@@ -229,10 +229,7 @@ impl Submitter<'_> {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let objects = BucketReader::new(S3::connect(&config.servers.s3.settings()).await?);
         let source = BucketSource {
-            lookup: RetryingLookup {
-                env: self.ports.env.clone(),
-                objects: Arc::new(objects.clone()),
-            },
+            lookup: Retrying::new(&self.ports.env, Arc::new(objects.clone())),
             bucket,
             below: prefix.rsplit_once('/').map_or("", |(folder, _)| folder),
             selection: self.select.selection(),
@@ -321,7 +318,7 @@ impl Submitter<'_> {
 
 // Objects of a bucket below a prefix.
 struct BucketSource<'a> {
-    lookup: RetryingLookup,
+    lookup: Retrying<dyn ObjectLookup>,
     bucket: &'a str,
     // The folder that paths start at.
     below: &'a str,
