@@ -13,7 +13,7 @@ use bytes::Bytes;
 use stemma_store::blobs::{Blobs, PutOutcome, check_key, check_prefix};
 use stemma_store::port_error::{PortError, PortErrorKind, PortResult};
 
-use super::{S3, S3Error, S3Operation, check_bucket, content_length};
+use super::{S3, S3Error, check_bucket, content_length};
 
 // Maximum number of entries that S3 returns per page.
 const MAX_PAGE: usize = 1_000;
@@ -71,11 +71,7 @@ impl S3Blobs {
     }
 
     fn port_error(&self, operation: &'static str, key: &str, error: S3Error) -> PortError {
-        error.into_port_error(&S3Operation {
-            operation,
-            bucket: &self.bucket,
-            key,
-        })
+        error.into_port_error(operation, &self.bucket, key)
     }
 
     async fn read(&self, key: &str, range: Option<String>) -> Result<Option<Bytes>, S3Error> {

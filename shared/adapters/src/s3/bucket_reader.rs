@@ -11,7 +11,7 @@ use stemma_store::env::{Env, Millis};
 use stemma_store::port_error::{PortError, PortResult};
 use stemma_store::port_retry::with_retry;
 
-use super::{S3, S3Error, S3Operation, check_bucket};
+use super::{S3, S3Error, check_bucket};
 
 /// Reads and lists objects of any bucket that the credentials can access.
 #[derive(Clone)]
@@ -58,9 +58,9 @@ impl BucketReader {
                     status: 404,
                     code: "NoSuchBucket".into(),
                 };
-                Err(missing.into_port_error(&s3_operation("bucket.head", bucket, "")))
+                Err(missing.into_port_error("bucket.head", bucket, ""))
             }
-            Err(error) => Err(error.into_port_error(&s3_operation("bucket.head", bucket, ""))),
+            Err(error) => Err(error.into_port_error("bucket.head", bucket, "")),
         }
     }
 
@@ -88,9 +88,8 @@ impl BucketReader {
                 .0
                 .call(0, request.set_continuation_token(token).send())
                 .await;
-            let page = page.map_err(|error| {
-                error.into_port_error(&s3_operation("bucket.list", bucket, prefix))
-            })?;
+            let page =
+                page.map_err(|error| error.into_port_error("bucket.list", bucket, prefix))?;
             let encoded = page.encoding_type() == Some(&EncodingType::Url);
             let entries: Vec<ObjectMeta> = page
                 .contents()
@@ -128,9 +127,9 @@ impl BucketReader {
 impl ObjectReader for BucketReader {
     async fn get(&self, request: &ObjectRequest<'_>) -> PortResult<FetchOutcome> {
         check_bucket(request.bucket)?;
-        self.read(request).await.map_err(|error| {
-            error.into_port_error(&s3_operation("bucket.get", request.bucket, request.key))
-        })
+        self.read(request)
+            .await
+            .map_err(|error| error.into_port_error("bucket.get", request.bucket, request.key))
     }
 }
 
@@ -139,8 +138,7 @@ impl ObjectLookup for BucketReader {
     async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
-        let to_port_error =
-            |error: S3Error| error.into_port_error(&s3_operation("bucket.head", bucket, key));
+        let to_port_error = |error: S3Error| error.into_port_error("bucket.head", bucket, key);
         match self.0.call(0, request.send()).await {
             Ok(reply) => meta_from_head(key, &reply).map(Some).map_err(to_port_error),
             Err(error) if error.status() == 404 => {
@@ -191,17 +189,8 @@ impl ObjectLookup for BucketReader {
             let size_bytes = super::content_length(reply.content_length())?;
             self.0.body(reply.body, size_bytes).await
         };
-        read.await.map_err(|error: S3Error| {
-            error.into_port_error(&s3_operation("bucket.get", bucket, key))
-        })
-    }
-}
-
-fn s3_operation<'a>(operation: &'static str, bucket: &'a str, key: &'a str) -> S3Operation<'a> {
-    S3Operation {
-        operation,
-        bucket,
-        key,
+        read.await
+            .map_err(|error: S3Error| error.into_port_error("bucket.get", bucket, key))
     }
 }
 

@@ -35,14 +35,6 @@ const REFUSAL_CODES: [&str; 5] = [
     "XMinioStorageFull",
 ];
 
-/// The failed call, for messages.
-pub(crate) struct S3Operation<'a> {
-    pub operation: &'static str,
-    pub bucket: &'a str,
-    // A key or prefix; empty for the bucket itself.
-    pub key: &'a str,
-}
-
 #[derive(Debug)]
 pub(crate) enum S3Error {
     Rejected { status: u16, code: String },
@@ -98,10 +90,16 @@ impl S3Error {
         }
     }
 
-    pub(crate) fn into_port_error(self, call: &S3Operation<'_>) -> PortError {
-        let place = match call.key {
-            "" => format!("bucket {}", call.bucket),
-            key => format!("{key} in bucket {}", call.bucket),
+    /// `key` is a key or prefix, or empty for the bucket itself.
+    pub(crate) fn into_port_error(
+        self,
+        operation: &'static str,
+        bucket: &str,
+        key: &str,
+    ) -> PortError {
+        let place = match key {
+            "" => format!("bucket {bucket}"),
+            key => format!("{key} in bucket {bucket}"),
         };
         let (kind, what) = match &self {
             Self::NoResponse(text) => (PortErrorKind::Transient, text.clone()),
@@ -112,7 +110,7 @@ impl S3Error {
             ),
         };
         PortError {
-            operation: call.operation,
+            operation,
             message: format!("{place}: {what}"),
             kind,
         }
@@ -192,16 +190,11 @@ mod tests {
     use super::*;
 
     fn error(status: u16, code: &str) -> PortError {
-        let at = S3Operation {
-            operation: "blobs.put",
-            bucket: "filings",
-            key: "c/x",
-        };
         S3Error::Rejected {
             status,
             code: code.into(),
         }
-        .into_port_error(&at)
+        .into_port_error("blobs.put", "filings", "c/x")
     }
 
     #[test]

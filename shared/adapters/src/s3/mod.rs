@@ -27,7 +27,7 @@ use stemma_store::secret::Secret;
 
 pub use blobs::S3Blobs;
 pub use bucket_reader::BucketReader;
-use error::{S3Error, S3Operation};
+use error::S3Error;
 pub use http_client::http_client;
 pub use lazy_reader::LazyBucketReader;
 
@@ -116,11 +116,7 @@ impl S3 {
         {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "BucketAlreadyOwnedByYou" => Ok(()),
-            Err(trouble) => Err(trouble.into_port_error(&S3Operation {
-                operation: "blobs.create",
-                bucket,
-                key: "",
-            })),
+            Err(trouble) => Err(trouble.into_port_error("blobs.create", bucket, "")),
         }
     }
 
