@@ -17,12 +17,7 @@ use super::{
 
 /// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]
-pub struct MemoryQueue(Arc<MemoryBroker>);
-
-#[derive(Default)]
-struct MemoryBroker {
-    state: Mutex<BrokerState>,
-}
+pub struct MemoryQueue(Arc<Mutex<BrokerState>>);
 
 #[derive(Default)]
 struct BrokerState {
@@ -47,8 +42,6 @@ struct StoredMessage {
     message: Message,
     deliveries: u32,
 }
-
-impl MemoryBroker {}
 
 impl BrokerState {
     fn next_delivery_id(&mut self) -> u64 {
@@ -119,7 +112,7 @@ impl Queue for MemoryQueue {
             .into_iter()
             .map(new_stored_message)
             .collect::<Result<Vec<_>, _>>()?;
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let waiting = state.queue(queue);
         waiting.ready.extend(messages);
         waiting.changed.notify_waiters();
@@ -134,7 +127,7 @@ impl Queue for MemoryQueue {
     ) -> PortResult<()> {
         let message = new_stored_message(message)?;
         let due_at = Instant::now() + delay.duration();
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let id = state.next_delivery_id();
         let waiting = state.queue(queue);
         waiting.delayed.insert((due_at, id), message);
@@ -147,7 +140,7 @@ impl Queue for MemoryQueue {
         queue: QueueName,
         prefetch: u16,
     ) -> PortResult<Box<dyn Subscription>> {
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let id = state.next_delivery_id();
         state.queue(queue).subscribers.push(id);
         drop(state);
@@ -165,24 +158,20 @@ impl Queue for MemoryQueue {
     }
 
     async fn depth(&self, queue: QueueName) -> PortResult<Depth> {
-        let mut state = self.0.state.lock();
+        let mut state = self.0.lock();
         let waiting = state.queue(queue);
         waiting.release_delayed(Instant::now());
-        let ready = waiting.ready.len();
-        let unacked = waiting.unacked.len();
-        let delayed = waiting.delayed.len();
-        let consumers = waiting.subscribers.len();
         Ok(Depth {
-            ready: ready as u64,
-            unacked: unacked as u64,
-            delayed: delayed as u64,
-            consumers: consumers as u64,
+            ready: waiting.ready.len() as u64,
+            unacked: waiting.unacked.len() as u64,
+            delayed: waiting.delayed.len() as u64,
+            consumers: waiting.subscribers.len() as u64,
         })
     }
 }
 
 struct MemorySubscription {
-    shared: Arc<MemoryBroker>,
+    shared: Arc<Mutex<BrokerState>>,
     queue: QueueName,
     id: u64,
     prefetch: usize,
@@ -195,7 +184,7 @@ enum NextDelivery {
 
 impl MemorySubscription {
     fn try_next(&self) -> NextDelivery {
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.lock();
         let waiting = state.queue(self.queue);
         waiting.release_delayed(Instant::now());
         let next_due = waiting.delayed.keys().next().map(|(next_due, _)| *next_due);
@@ -232,7 +221,7 @@ impl MemorySubscription {
 impl Subscription for MemorySubscription {
     async fn next(&mut self) -> PortResult<Delivery> {
         loop {
-            let bell = Arc::clone(&self.shared.state.lock().queue(self.queue).changed);
+            let bell = Arc::clone(&self.shared.lock().queue(self.queue).changed);
             let changed = bell.notified();
             tokio::pin!(changed);
             changed.as_mut().enable(); // before checking, or a change in between would be missed
@@ -252,33 +241,29 @@ impl Subscription for MemorySubscription {
 
 impl Drop for MemorySubscription {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.lock();
         let waiting = state.queue(self.queue);
         waiting.subscribers.retain(|id| *id != self.id);
-        let mine: Vec<u64> = waiting
+        let mine: Vec<_> = waiting
             .unacked
-            .iter()
-            .filter(|(_, (by, _))| *by == self.id)
-            .map(|(id, _)| *id)
+            .extract_if(.., |_, (by, _)| *by == self.id)
             .collect();
-        for id in mine.into_iter().rev() {
-            if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&id) {
-                state.hand_back(self.queue, stored);
-            }
+        for (_, (_, stored)) in mine.into_iter().rev() {
+            state.hand_back(self.queue, stored);
         }
         state.queue(self.queue).changed.notify_waiters();
     }
 }
 
 struct MemoryReceipt {
-    shared: Arc<MemoryBroker>,
+    shared: Arc<Mutex<BrokerState>>,
     queue: QueueName,
     id: u64,
 }
 
 impl MemoryReceipt {
     fn settle(&self, back: bool) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.lock();
         if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&self.id)
             && back
         {
