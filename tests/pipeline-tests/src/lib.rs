@@ -26,12 +26,13 @@ use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::queue::Lane;
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
+use stemma_llm::calls::CallRecord;
 use stemma_pipeline::sources::SourceStore;
 use stemma_pipeline::{BatchSettings, CorrectionChange, Submission, WorkerDeps};
 use stemma_roles::coordinator::no_observer;
 use stemma_roles::worker::WorkerSettings;
-use stemma_store::blobs::MemoryBlobs;
-use stemma_store::{Env, Failure, JobId};
+use stemma_store::blobs::{MemoryBlobs, get_json, list_all};
+use stemma_store::{Env, Failure, JobId, PortResult};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -156,6 +157,18 @@ pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
         .start_paused(true)
         .build()?;
     Ok(runtime.block_on(future))
+}
+
+/// The log of calls of the default collection.
+///
+/// # Errors
+/// The store failed.
+pub async fn call_records(store: &MemoryBlobs) -> PortResult<Vec<CallRecord>> {
+    let mut records = Vec::new();
+    for key in list_all(store, "c/default/calls/").await? {
+        records.extend(get_json::<CallRecord>(store, &key).await?);
+    }
+    Ok(records)
 }
 
 /// Waits for the report of a job, at most an hour of virtual time.

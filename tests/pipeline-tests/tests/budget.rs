@@ -14,13 +14,12 @@ use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::{self, CHUNK_ENTRIES, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_filings::{Filing, FilingKind, Spec, generate};
-use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, WorkerDeps};
 use stemma_pipeline_tests::{
-    InProcessExtractor, Services, SingleDocument, report, simulate, submission,
+    InProcessExtractor, Services, SingleDocument, call_records, report, simulate, submission,
 };
 use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::blobs::MemoryBlobs;
@@ -150,14 +149,13 @@ impl BudgetScenario {
 async fn total_spend(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
     let mut nanodollars = 0;
     let mut tokens = 0;
-    let unreadable = calls::read(store, "c/default", 0, |record: CallRecord| {
+    for record in call_records(store).await.unwrap() {
         if record.jobs.contains(job) {
             let cost = PRICES.cost(record.usage);
             nanodollars += cost.nanodollars.unwrap();
             tokens += cost.tokens;
         }
-    });
-    assert_eq!(unreadable.await.unwrap(), 0);
+    }
     (nanodollars, tokens)
 }
 

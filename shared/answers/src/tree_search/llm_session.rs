@@ -380,10 +380,9 @@ impl CallLog for SessionLog<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use stemma_llm::calls;
     use stemma_llm::request::OutputSchema;
     use stemma_llm::untrusted::DATA_ONLY;
-    use stemma_store::blobs::MemoryBlobs;
+    use stemma_store::blobs::{MemoryBlobs, get_json, list_all};
 
     use super::*;
     use crate::tree_search::scripted::ScriptedModel;
@@ -451,10 +450,10 @@ mod tests {
             ask(&session, "y").await,
             Err(SessionError::BudgetExhausted { .. })
         ));
-        let mut log = Vec::new();
-        calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record))
-            .await
-            .unwrap();
+        let mut log: Vec<CallRecord> = Vec::new();
+        for key in list_all(blobs.as_ref(), "c/default/calls/").await.unwrap() {
+            log.extend(get_json::<CallRecord>(blobs.as_ref(), &key).await.unwrap());
+        }
         assert_eq!(log.len(), 1);
         assert_eq!(log[0].run.0, "a-1");
         assert_eq!(log[0].stage, "tell");

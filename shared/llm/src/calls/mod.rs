@@ -10,12 +10,10 @@ mod sums;
 #[cfg(test)]
 mod test_records;
 
-use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
 use stemma_store::spend::SpendAmount;
-use stemma_store::{JobId, PortResult, RunId, TaskKey};
+use stemma_store::{JobId, RunId, TaskKey};
 
 pub use spend::job_spend;
 pub use sums::{CallSum, MIN_RECORD_DAYS, count_day, days_to_sum, read_sums, sum_day};
@@ -52,7 +50,7 @@ pub struct CallRecord {
 const MAX_NAME: usize = 255;
 
 impl CallRecord {
-    /// Blob key of the record, ordered by minute so that [`read`] can start at a time. `collection` is the tenant's blob
+    /// Blob key of the record, ordered by minute. `collection` is the tenant's blob
     /// prefix without a trailing slash. `cost` and the jobs become part of the name, unless it would be too long. Who may write a
     /// record again must know its cost and its jobs from the first time, or leave out the cost, so that it is written once.
     pub fn key(&self, collection: &str, random: u64, cost: Option<SpendAmount>) -> String {
@@ -73,33 +71,3 @@ impl CallRecord {
 
 const PAGE_SIZE: usize = 1_000;
 const CONCURRENT_READS: usize = 32;
-
-/// Reads the log of a collection from `since_ms` on and calls `each` per record, ordered by minute. Returns the number of
-/// unreadable records.
-pub async fn read(
-    blobs: &dyn Blobs,
-    collection: &str,
-    since_ms: Millis,
-    mut each: impl FnMut(CallRecord) + Send,
-) -> PortResult<u64> {
-    let prefix = format!("{collection}/calls/");
-    let mut after = format!("{prefix}{:010}", since_ms / 60_000);
-    let mut unreadable = 0;
-    loop {
-        let names = blobs.list(&prefix, Some(&after), PAGE_SIZE).await?;
-        let Some(last) = names.last() else {
-            return Ok(unreadable);
-        };
-        after.clone_from(last);
-        let reads = stream::iter(names)
-            .map(|name| async move { blobs.get(&name).await })
-            .buffered(CONCURRENT_READS);
-        let records: Vec<_> = reads.try_collect().await?;
-        for json in records.into_iter().flatten() {
-            match serde_json::from_slice(&json) {
-                Ok(record) => each(record),
-                Err(_) => unreadable += 1,
-            }
-        }
-    }
-}

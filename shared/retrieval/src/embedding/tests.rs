@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use proptest::prelude::*;
 use stemma_document::{Collection, DocId, SectionId};
-use stemma_llm::calls;
+use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::embeddings::{Embedder, EmbeddingReply as Made};
 use stemma_llm::prices::{Prices, UnlimitedBudget};
 use stemma_llm::request::{LlmError, TokenUsage};
-use stemma_store::blobs::{Blobs, MemoryBlobs};
+use stemma_store::blobs::{Blobs, MemoryBlobs, get_json, list_all};
 use stemma_store::limit::{Limiter, MemoryLimiter, ReportedLimits};
 use stemma_store::spend::JobBudget;
 use stemma_store::{Env, RunId};
@@ -376,9 +376,9 @@ async fn retry_after_is_honored_and_every_reply_is_logged() {
         "{pauses:?}"
     );
     let mut log = Vec::new();
-    calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record))
-        .await
-        .unwrap();
+    for key in list_all(blobs.as_ref(), "c/default/calls/").await.unwrap() {
+        log.extend(get_json::<CallRecord>(blobs.as_ref(), &key).await.unwrap());
+    }
     log.sort_by_key(|record| record.attempt);
     let logged: Vec<_> = log
         .iter()
