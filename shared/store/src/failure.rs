@@ -45,50 +45,36 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    pub fn transient(code: &str, message: impl Into<String>) -> Self {
+    fn new(kind: FailureKind, code: &str, message: impl Into<String>) -> Self {
         Self {
-            kind: FailureKind::Transient,
+            kind,
             code: code.into(),
             message: message.into(),
             next: None,
         }
+    }
+
+    pub fn transient(code: &str, message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Transient, code, message)
     }
 
     pub fn input_missing(code: &str, message: impl Into<String>) -> Self {
-        Self {
-            kind: FailureKind::InputMissing,
-            ..Self::transient(code, message)
-        }
+        Self::new(FailureKind::InputMissing, code, message)
     }
 
     pub fn permanent(code: &str, message: impl Into<String>) -> Self {
-        Self {
-            kind: FailureKind::Permanent,
-            code: code.into(),
-            message: message.into(),
-            next: None,
-        }
+        Self::new(FailureKind::Permanent, code, message)
     }
 
     pub fn throttled(code: &str, message: impl Into<String>, after: Duration) -> Self {
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            kind: FailureKind::Throttled { after_ms },
-            code: code.into(),
-            message: message.into(),
-            next: None,
-        }
+        Self::new(FailureKind::Throttled { after_ms }, code, message)
     }
 
     /// See [`FailureKind::Waiting`]. The caller must have made durable what will wake the task.
     pub fn waiting(code: &str, message: impl Into<String>, within: Duration) -> Self {
         let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            kind: FailureKind::Waiting { within_ms },
-            code: code.into(),
-            message: message.into(),
-            next: None,
-        }
+        Self::new(FailureKind::Waiting { within_ms }, code, message)
     }
 
     #[must_use]
