@@ -109,6 +109,7 @@ impl Fixture {
         let provider = Arc::new(FakeProvider {
             env: env.clone(),
             named,
+            steps: Mutex::default(),
             state: Mutex::new(FakeState {
                 rejects_above: usize::MAX,
                 ..FakeState::default()
@@ -153,9 +154,18 @@ impl Fixture {
         self.ids.lock().clone()
     }
 
-    fn runner(&self, steps: &Arc<Steps>) -> BatchRunner {
+    // A process that dies at `crash`.
+    fn start(&self, crash: Crash) -> (BatchRunner, CancellationToken) {
+        let crashed = CancellationToken::new();
+        let steps = Arc::new(Steps {
+            done: Mutex::new(0),
+            crash,
+            crashed: crashed.clone(),
+            plan_faults: Arc::clone(&self.plan_faults),
+        });
+        *self.provider.steps.lock() = Some(Arc::clone(&steps));
         let blobs = Layered::<_, dyn Blobs> {
-            layer: CrashingBlobs(Arc::clone(steps)),
+            layer: CrashingBlobs(steps),
             port: Arc::<MemoryBlobs>::clone(&self.blobs),
         };
         let ports = Ports {
@@ -170,36 +180,30 @@ impl Fixture {
             },
             ..ModelClientSettings::unlimited("m", "here")
         };
-        let llm = CrashingProvider(Arc::clone(&self.provider), Arc::clone(steps));
         let client = ModelClient::new(
             self.env.clone(),
             Arc::clone(&ports.limiter),
-            Arc::new(llm),
+            Arc::<FakeProvider>::clone(&self.provider),
             settings,
         );
         let settings = BatchSettings {
             max_requests: 10,
             ..BatchSettings::default()
         };
-        BatchRunner {
+        let runner = BatchRunner {
             ports,
             client: Arc::new(client),
             payer: Arc::<FakePayer>::clone(&self.payer),
             settings,
             process: "w".into(),
-        }
+        };
+        (runner, crashed)
     }
 
     /// Runs until all requests have replies and nothing is left to do. Whether the process died before.
     pub(super) async fn run_until_answered(&self, crash: Crash) -> bool {
-        let crashed = CancellationToken::new();
-        let steps = Arc::new(Steps {
-            done: Mutex::new(0),
-            crash,
-            crashed: crashed.clone(),
-            plan_faults: Arc::clone(&self.plan_faults),
-        });
-        let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
+        let (runner, crashed) = self.start(crash);
+        let run = runner.run(CancellationToken::new(), HOUR);
         tokio::select! {
             () = run => panic!("the runner ended"),
             () = crashed.cancelled() => return true,
@@ -224,13 +228,8 @@ impl Fixture {
     }
 
     pub(super) async fn run_for(&self, time: Duration) {
-        let steps = Arc::new(Steps {
-            done: Mutex::new(0),
-            crash: Crash::Never,
-            crashed: CancellationToken::new(),
-            plan_faults: Arc::clone(&self.plan_faults),
-        });
-        let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
+        let (runner, _) = self.start(Crash::Never);
+        let run = runner.run(CancellationToken::new(), HOUR);
         assert!(tokio::time::timeout(time, run).await.is_err());
     }
 
@@ -414,10 +413,12 @@ impl BatchPayer for FakePayer {
     }
 }
 
-/// A provider that answers batches after an hour.
+/// A provider that answers batches after an hour. What it takes counts as steps of the process.
 pub(super) struct FakeProvider {
     env: Env,
     named: bool,
+    // Of the process that runs.
+    steps: Mutex<Option<Arc<Steps>>>,
     state: Mutex<FakeState>,
 }
 
@@ -486,6 +487,11 @@ impl FakeProvider {
         executed
     }
 
+    async fn step<T>(&self, effect: impl Future<Output = T>) -> T {
+        let steps = self.steps.lock().clone().unwrap();
+        steps.step(effect).await
+    }
+
     fn phase(&self, batch: &FakeBatch) -> BatchPhase {
         if batch.rejected {
             return BatchPhase::Rejected("too_large".into());
@@ -500,6 +506,17 @@ impl FakeProvider {
 }
 
 #[async_trait]
+impl Llm for FakeProvider {
+    async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
+        Err(LlmError::Unreachable("no calls here".into()))
+    }
+
+    fn batches(&self) -> Option<&dyn BatchProvider> {
+        Some(self)
+    }
+}
+
+#[async_trait]
 impl BatchProvider for FakeProvider {
     fn max_requests(&self) -> usize {
         1_000
@@ -510,24 +527,27 @@ impl BatchProvider for FakeProvider {
     }
 
     async fn submit(&self, batch: &BatchName<'_>, lines: &[String]) -> Result<String, LlmError> {
-        let mut state = self.state.lock();
-        if state.refuses {
-            return Err(LlmError::Configuration {
-                status: 404,
-                message: String::new(),
+        self.step(async {
+            let mut state = self.state.lock();
+            if state.refuses {
+                return Err(LlmError::Configuration {
+                    status: 404,
+                    message: String::new(),
+                });
+            }
+            assert_eq!(batch.lines.len(), lines.len());
+            let rejected = lines.len() > state.rejects_above;
+            state.batches.push(FakeBatch {
+                name: batch.name.into(),
+                lines: batch.lines.to_vec(),
+                created_ms: self.env.now_ms(),
+                cancelled: false,
+                rejected,
+                has_requests: true,
             });
-        }
-        assert_eq!(batch.lines.len(), lines.len());
-        let rejected = lines.len() > state.rejects_above;
-        state.batches.push(FakeBatch {
-            name: batch.name.into(),
-            lines: batch.lines.to_vec(),
-            created_ms: self.env.now_ms(),
-            cancelled: false,
-            rejected,
-            has_requests: true,
-        });
-        Ok((state.batches.len() - 1).to_string())
+            Ok((state.batches.len() - 1).to_string())
+        })
+        .await
     }
 
     async fn find(&self, name: &BatchName<'_>) -> Result<FoundBatch, LlmError> {
@@ -581,62 +601,19 @@ impl BatchProvider for FakeProvider {
     }
 
     async fn cancel(&self, id: &str) -> Result<(), LlmError> {
-        self.state.lock().batches[id.parse::<usize>().unwrap()].cancelled = true;
-        Ok(())
+        self.step(async {
+            self.state.lock().batches[id.parse::<usize>().unwrap()].cancelled = true;
+            Ok(())
+        })
+        .await
     }
 
     async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
-        self.state.lock().batches[id.parse::<usize>().unwrap()].has_requests = false;
-        Ok(())
-    }
-}
-
-// A provider whose effects count as steps of the process.
-struct CrashingProvider(Arc<FakeProvider>, Arc<Steps>);
-
-#[async_trait]
-impl Llm for CrashingProvider {
-    async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
-        Err(LlmError::Unreachable("no calls here".into()))
-    }
-
-    fn batches(&self) -> Option<&dyn BatchProvider> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl BatchProvider for CrashingProvider {
-    fn max_requests(&self) -> usize {
-        self.0.max_requests()
-    }
-
-    fn line(&self, id: &str, request: &LlmRequest) -> String {
-        self.0.line(id, request)
-    }
-
-    async fn submit(&self, batch: &BatchName<'_>, lines: &[String]) -> Result<String, LlmError> {
-        self.1.step(self.0.submit(batch, lines)).await
-    }
-
-    async fn find(&self, batch: &BatchName<'_>) -> Result<FoundBatch, LlmError> {
-        self.0.find(batch).await
-    }
-
-    async fn status(&self, id: &str) -> Result<BatchStatus, LlmError> {
-        self.0.status(id).await
-    }
-
-    async fn results(&self, id: &str) -> Result<Vec<(String, BatchResult)>, LlmError> {
-        self.0.results(id).await
-    }
-
-    async fn cancel(&self, id: &str) -> Result<(), LlmError> {
-        self.1.step(self.0.cancel(id)).await
-    }
-
-    async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
-        self.1.step(self.0.remove_requests(id)).await
+        self.step(async {
+            self.state.lock().batches[id.parse::<usize>().unwrap()].has_requests = false;
+            Ok(())
+        })
+        .await
     }
 }
 
