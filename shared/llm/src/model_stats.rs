@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use stemma_store::env::Millis;
+use stemma_store::minute_window::MinuteWindow;
 use stemma_store::model_status::ModelStatus;
 
 use crate::request::TokenUsage;
 
 const DURATION_SAMPLES: usize = 256;
-const SECONDS: usize = 60;
 
 /// The data behind a [`ModelStatus`].
 #[derive(Debug, Default)]
@@ -78,37 +78,6 @@ impl ModelStats {
             last_error: self.last_error_code.map(Into::into),
             ..ModelStatus::default()
         }
-    }
-}
-
-// A sliding sum over the last 60 seconds. Each slot holds a second and its amount, so stale slots need no cleanup.
-#[derive(Debug)]
-struct MinuteWindow([(u64, u64); SECONDS]);
-
-impl Default for MinuteWindow {
-    fn default() -> Self {
-        Self([(0, 0); SECONDS])
-    }
-}
-
-impl MinuteWindow {
-    fn add(&mut self, now_ms: Millis, amount: u64) {
-        let second = now_ms / 1_000;
-        let slot = &mut self.0[(second % SECONDS as u64) as usize];
-        *slot = if slot.0 == second {
-            (second, slot.1 + amount)
-        } else {
-            (second, amount)
-        };
-    }
-
-    fn sum(&self, now_ms: Millis) -> u64 {
-        let second = now_ms / 1_000;
-        self.0
-            .iter()
-            .filter(|(at, _)| at + SECONDS as u64 > second)
-            .map(|(_, amount)| amount)
-            .sum()
     }
 }
 

@@ -6,6 +6,7 @@
 //!   engine.
 //! - [`limit`] is the port to the rate limits and accounts that all processes share, with an adapter for memory; [`spend`]
 //!   has the amounts, and [`model_status`] what a process reports about its models.
+//! - [`minute_window`] counts what happened in the last minute.
 //! - [`env`](mod@env) is the clock, randomness and spawning; [`work`] the share of a machine that a request may use.
 
 pub mod artifact;
@@ -14,6 +15,7 @@ pub mod env;
 pub mod failure;
 pub mod key;
 pub mod limit;
+pub mod minute_window;
 pub mod model_status;
 pub mod port_error;
 pub mod port_layer;

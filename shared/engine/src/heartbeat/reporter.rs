@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use stemma_store::env::{Env, Millis};
 use stemma_store::key::{Priority, RunId, TaskKey};
+use stemma_store::minute_window::MinuteWindow;
 use stemma_store::port_error::{PortError, PortResult};
 use tokio_util::sync::CancellationToken;
 
@@ -17,11 +18,6 @@ use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
 use crate::queue::{Lane, QueueName};
-
-// Width of a slot of the one-minute window.
-const SLOT_MS: Millis = 5_000;
-// Slots per minute.
-const SLOTS: usize = 12;
 
 /// Collects the status of one process; shared by its consumers and executors.
 pub struct HeartbeatReporter {
@@ -45,8 +41,7 @@ struct StageCounters {
     done: u64,
     failed: u64,
     retried: u64,
-    // Sliding window over the last minute: (slot number, count).
-    slots: [(Millis, u64); SLOTS],
+    last_minute: MinuteWindow,
     durations: LatencyHistogram,
 }
 
@@ -228,29 +223,17 @@ impl StageCounters {
             AttemptOutcome::Done => {
                 self.done += 1;
                 self.durations.record(now_ms, spent_ms);
-                let number = now_ms / SLOT_MS;
-                let slot = &mut self.slots[(number % SLOTS as Millis) as usize];
-                *slot = if slot.0 == number {
-                    (number, slot.1 + 1)
-                } else {
-                    (number, 1)
-                };
+                self.last_minute.add(now_ms, 1);
             }
         }
     }
 
     fn status(&self, now_ms: Millis) -> StageStatus {
-        let since = (now_ms / SLOT_MS + 1).saturating_sub(SLOTS as Millis);
         StageStatus {
             done: self.done,
             failed: self.failed,
             retried: self.retried,
-            last_minute: self
-                .slots
-                .iter()
-                .filter(|(number, _)| *number >= since)
-                .map(|(_, count)| count)
-                .sum(),
+            last_minute: self.last_minute.sum(now_ms),
             p50_ms: self.durations.quantile_ms(now_ms, 50),
             p95_ms: self.durations.quantile_ms(now_ms, 95),
         }
