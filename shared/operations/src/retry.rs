@@ -7,7 +7,7 @@ use stemma_archive::{Archive, FailureRow};
 use stemma_document::blob_keys;
 use stemma_engine::jobs;
 use stemma_pipeline::Submission;
-use stemma_store::blobs::list_after;
+use stemma_store::blobs::list_range;
 use stemma_store::{FailureRecord, JobId, PortResult, RunHeader, RunId};
 
 use crate::{Operations, OperationsError};
@@ -164,7 +164,7 @@ impl Operations {
     async fn is_newest(&self, header: &RunHeader) -> PortResult<bool> {
         let scope = &header.at.scope;
         let after = format!("{scope}/trees");
-        let keys = list_after(self.blobs(), &format!("{scope}/"), Some(&after)).await?;
+        let keys = list_range(self.blobs(), &format!("{scope}/"), Some(&after), None).await?;
         let seq = blob_keys::parse_seq(&header.at.header);
         let newest = keys.iter().filter_map(|key| blob_keys::parse_seq(key));
         let has_tree = keys

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_store::blobs::Blobs;
+use stemma_store::blobs::{Blobs, list_range};
 use stemma_store::env::Millis;
 use stemma_store::key::JobId;
 use stemma_store::port_error::PortResult;
@@ -102,23 +102,17 @@ async fn markers(
     after: Option<&JobId>,
     last: Option<&JobId>,
 ) -> PortResult<BTreeSet<JobId>> {
-    let mut ended = BTreeSet::new();
-    let Some(last) = last.map(|last| format!("{MARKERS}{last}")) else {
-        return Ok(ended);
+    let Some(last) = last else {
+        return Ok(BTreeSet::new());
     };
-    let mut after = after.map(|job| format!("{MARKERS}{job}"));
-    loop {
-        let page = blobs.list(MARKERS, after.as_deref(), PAGE).await?;
-        let inside = page.partition_point(|key| *key <= last);
-        let jobs = page[..inside]
-            .iter()
-            .filter_map(|key| key.strip_prefix(MARKERS));
-        ended.extend(jobs.map(|job| JobId(job.into())));
-        if inside < PAGE {
-            return Ok(ended);
-        }
-        after = page.last().cloned();
-    }
+    let after = after.map(|job| format!("{MARKERS}{job}"));
+    let end = format!("{MARKERS}{last}\0");
+    let keys = list_range(blobs, MARKERS, after.as_deref(), Some(&end)).await?;
+    Ok(keys
+        .iter()
+        .filter_map(|key| key.strip_prefix(MARKERS))
+        .map(|job| JobId(job.into()))
+        .collect())
 }
 
 // Whether each job is open. Ended ones are marked; one whose report cannot be read has ended.

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
+use stemma_store::blobs::{Blobs, PutOutcome, get_json, list_all, list_range, put_json};
 use stemma_store::env::Millis;
 use stemma_store::spend::SpendAmount;
 use stemma_store::{JobId, PortResult, RunId};
@@ -384,18 +384,8 @@ async fn read_day(
 async fn list_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResult<Vec<String>> {
     let prefix = records_prefix(collection);
     let end = format!("{prefix}{:010}", (day + 1) * MINUTES_PER_DAY);
-    let mut keys: Vec<String> = Vec::new();
     let start = format!("{prefix}{:010}", day * MINUTES_PER_DAY);
-    loop {
-        let after = keys.last().unwrap_or(&start);
-        let page = blobs.list(&prefix, Some(after), PAGE_SIZE).await?;
-        let inside = page.partition_point(|key| *key < end);
-        let is_last = inside < PAGE_SIZE;
-        keys.extend(page.into_iter().take(inside));
-        if is_last {
-            return Ok(keys);
-        }
-    }
+    list_range(blobs, &prefix, Some(&start), Some(&end)).await
 }
 
 fn records_prefix(collection: &str) -> String {

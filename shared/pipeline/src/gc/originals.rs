@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
 use stemma_engine::jobs;
-use stemma_store::blobs::{Blobs, list_after, list_all};
+use stemma_store::blobs::{Blobs, list_all, list_range};
 use stemma_store::env::Millis;
 use stemma_store::{PortError, PortResult};
 
@@ -292,7 +292,7 @@ async fn used_by_document(
     // One listing for both: what else a document has sorts before its trees and versions.
     let scope = blob_keys::document_scope(collection, doc);
     let after = format!("{scope}/trees");
-    let keys = list_after(blobs, &format!("{scope}/"), Some(&after)).await?;
+    let keys = list_range(blobs, &format!("{scope}/"), Some(&after), None).await?;
     let seqs: BTreeSet<u64> = keys
         .iter()
         .filter_map(|key| blob_keys::parse_seq(key))

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, CorrectionRef, DocId, blob_keys};
 use stemma_engine::Ports;
-use stemma_store::blobs::{Blobs, PutOutcome, list_after, put_json};
+use stemma_store::blobs::{Blobs, PutOutcome, list_range, put_json};
 use stemma_store::{PortResult, RunHeader};
 
 use super::outcome::document_version;
@@ -27,7 +27,7 @@ pub(crate) async fn load_versions(
     // One listing for both: what else a document has sorts before its trees and versions.
     let scope = blob_keys::document_scope(collection, doc);
     let after = format!("{scope}/trees");
-    let keys = list_after(blobs, &format!("{scope}/"), Some(&after)).await?;
+    let keys = list_range(blobs, &format!("{scope}/"), Some(&after), None).await?;
     let of_prefix = |prefix: &str| -> Vec<String> {
         let keys = keys.iter().filter(|key| key.starts_with(prefix));
         keys.cloned().collect()

@@ -76,14 +76,15 @@ pub trait Blobs: Send + Sync {
 
 /// Reads a whole listing, page by page.
 pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
-    list_after(blobs, prefix, None).await
+    list_range(blobs, prefix, None, None).await
 }
 
-/// Reads the part of a listing that sorts after `after`, page by page.
-pub async fn list_after(
+/// Reads the part of a listing that sorts after `after` and before `end`, page by page.
+pub async fn list_range(
     blobs: &dyn Blobs,
     prefix: &str,
     after: Option<&str>,
+    end: Option<&str>,
 ) -> PortResult<Vec<String>> {
     const PAGE: usize = 1_000;
     let mut keys: Vec<String> = Vec::new();
@@ -91,9 +92,9 @@ pub async fn list_after(
         let page = blobs
             .list(prefix, keys.last().map(String::as_str).or(after), PAGE)
             .await?;
-        let last_page = page.len() < PAGE;
-        keys.extend(page);
-        if last_page {
+        let inside = page.partition_point(|key| end.is_none_or(|end| key.as_str() < end));
+        keys.extend(page.into_iter().take(inside));
+        if inside < PAGE {
             return Ok(keys);
         }
     }
