@@ -80,7 +80,6 @@ pub(crate) struct PageIndexDocumentContent {
     /// Whether the document has a tree.
     retrieval_ready: bool,
     name: String,
-    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
     /// Nodes (`title`, `node_id`, `page_index`, `start_index`, `end_index`, `summary`, `text`, `nodes`), pages (`page_index` from 1,
@@ -108,14 +107,11 @@ pub(crate) struct PageIndexDocument {
     folder_id: Option<String>,
     /// `folder_id` without the leading slash.
     path: Option<String>,
-    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
-    /// Locator of the document.
     locator: String,
 }
 
-/// A page of documents.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexDocumentList {
     documents: Vec<PageIndexDocument>,

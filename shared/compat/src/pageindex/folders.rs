@@ -26,7 +26,6 @@ pub(crate) struct PageIndexFolderList {
     folders: Vec<PageIndexFolder>,
 }
 
-/// A folder.
 #[derive(Serialize, ToSchema)]
 struct PageIndexFolder {
     /// Path.

@@ -38,7 +38,6 @@ pub(crate) struct RetrievalRequest {
 /// An accepted retrieval.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetrievalReceipt {
-    /// Id of the retrieval.
     retrieval_id: String,
     /// `completed`.
     status: &'static str,

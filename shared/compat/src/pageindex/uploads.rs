@@ -28,10 +28,8 @@ const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size of a form without its document.
 pub(super) const FORM_BYTES: usize = 64 << 10;
 
-/// An uploaded document.
 #[derive(ToSchema)]
 pub(crate) struct UploadForm {
-    /// File with its name.
     #[schema(value_type = String, format = Binary)]
     file: FormFile,
     /// Path of the target folder.
@@ -56,7 +54,6 @@ pub(crate) struct UploadResponse {
     job: String,
 }
 
-/// A removed document.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RemoveResponse {
     doc_id: String,
