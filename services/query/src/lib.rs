@@ -26,7 +26,7 @@ use stemma_gateway::access_control::AccessControl;
 use stemma_gateway::auth::{ApiKeys, InvalidKey};
 use stemma_gateway::host_guard::HostGuard;
 pub use stemma_gateway::{AppState, QuerySettings, ServerDeps};
-use stemma_mcp::McpServer;
+use stemma_mcp::{McpServer, OptionalServices};
 
 /// Settings of the query server.
 #[derive(Debug, Clone)]
@@ -128,10 +128,12 @@ pub async fn serve(
     );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = deps.answerers.clone().filter(|_| model.is_some());
-    let mcp_server = McpServer::with_access_control(env.clone(), Arc::clone(&archive))
-        .with_answerers(answering)
-        .with_page_images(deps.page_images.clone())
-        .with_vision(deps.vision.clone());
+    let services = OptionalServices {
+        answerers: answering,
+        page_images: deps.page_images.clone(),
+        vision: deps.vision.clone(),
+    };
+    let mcp_server = McpServer::with_access_control(env.clone(), Arc::clone(&archive), services);
     let mcp = stemma_mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
     let router = router::router(
         AppState {

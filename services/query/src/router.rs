@@ -38,11 +38,8 @@ pub(crate) fn router(state: AppState, control: Arc<AccessControl>, mcp: McpServi
                 .with_next("GET /openapi.json")
         })
         .method_not_allowed_fallback(|| async {
-            Problem::new(
-                405,
-                "route.method_unsupported",
-                "this path does not support the method",
-            )
+            let detail = "this path does not support the method";
+            Problem::new(405, "route.method_unsupported", detail)
         })
         .layer(DefaultBodyLimit::max(control.max_body_bytes))
         .layer(CatchPanicLayer::custom(access_control::panic_response))

@@ -188,7 +188,6 @@ impl PriceList {
     }
 }
 
-/// The usage of a job.
 pub async fn job_usage(
     blobs: &dyn Blobs,
     collection: &Collection,

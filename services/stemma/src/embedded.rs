@@ -107,7 +107,6 @@ impl EmbeddedServices {
         })
     }
 
-    /// The clients of the models.
     pub fn models(&self) -> Vec<Arc<ModelClient>> {
         self.models.clone()
     }

@@ -12,7 +12,6 @@ const ENDING: &str = "md";
 // Far above the allowed length of a prompt; only guards against reading a huge file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The name of the file of a stage.
 pub fn file_name(stage: &str) -> String {
     format!("{stage}.{ENDING}")
 }

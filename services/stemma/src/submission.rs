@@ -55,7 +55,6 @@ impl SubmitOptions {
         Ok((config, settings))
     }
 
-    /// The options of a job with this label.
     pub fn job_options(&self, label: String) -> JobOptions {
         JobOptions {
             label,

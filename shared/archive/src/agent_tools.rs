@@ -17,7 +17,6 @@ use stemma_document::{Extent, PageSpan, PublishedTree, SectionId};
 use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::ItemRef;
 
-use crate::archive::no_tree;
 use crate::pageindex_fields::{name_of, page_count, sort_date};
 use crate::tree::resolve_section;
 use crate::{
@@ -100,12 +99,9 @@ impl AgentTools {
             .into_iter()
             .map(|(name, _)| name)
             .collect();
-        let message = format!(
-            "there is no tool `{}`; tools are {}",
-            shortened(name),
-            names.join(", ")
-        );
-        ApiError::invalid(message)
+        let name = shortened(name);
+        let names = names.join(", ");
+        ApiError::invalid(format!("there is no tool `{name}`; tools are {names}"))
     }
 
     async fn search(&self, call: &ToolCall) -> Result<ToolReply, ApiError> {
@@ -268,7 +264,7 @@ impl AgentTools {
                 "state what to read: pages, a section or an item",
             ));
         }
-        let published = self.published(&listed).await?;
+        let published = self.archive.require_tree(&listed).await?;
         let section = match &part {
             Some(Fragment::Section(id)) => Some(*id),
             _ => None,
@@ -320,7 +316,7 @@ impl AgentTools {
         let rows = pages.iter().take(GREP_PAGES).map(MatchedPage::row);
         let read = pages.iter().filter_map(|page| page.number);
         let read = read.take(GREP_READ_PAGES).collect();
-        let published = self.published(&listed).await?;
+        let published = self.archive.require_tree(&listed).await?;
         Ok(ToolReply {
             summary: format!("{} lines match on {} pages", hits.len(), pages.len()),
             data: rows.collect::<Vec<_>>().join("\n"),
@@ -334,11 +330,6 @@ impl AgentTools {
         call: &ToolCall,
     ) -> Result<(Arc<CatalogDocument>, Option<Fragment>), ApiError> {
         self.archive.locate(&required("document", &call.document)?)
-    }
-
-    async fn published(&self, listed: &CatalogDocument) -> Result<Arc<PublishedTree>, ApiError> {
-        let published = self.archive.load_tree(listed).await?;
-        published.ok_or_else(|| no_tree(listed))
     }
 
     // A question about one Item may read only the pages of that Item.
@@ -362,8 +353,7 @@ impl AgentTools {
                 };
                 let id = resolve_section(tree, &listed.label, &item)?;
                 if let Some(span) = tree.section(id).and_then(|section| section.span.pages()) {
-                    let start = span.start().get();
-                    let end = span.end().get();
+                    let (start, end) = span.bounds();
                     pages.retain(|page| (start..=end).contains(page));
                     if pages.is_empty() {
                         return Err(ApiError::invalid(format!(
@@ -371,11 +361,11 @@ impl AgentTools {
                         )));
                     }
                 }
-                let is_below = |section: &SectionId| {
-                    let path = tree.path_to(*section);
-                    path.iter().any(|ancestor| ancestor.id == id)
-                };
-                section.filter(is_below).or(Some(id))
+                let path = section
+                    .map(|section| tree.path_to(section))
+                    .unwrap_or_default();
+                let is_below = path.iter().any(|ancestor| ancestor.id == id);
+                section.filter(|_| is_below).or(Some(id))
             }
         };
         Ok(SectionRequest {

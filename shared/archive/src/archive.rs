@@ -11,7 +11,7 @@ use stemma_catalog::filter::Filter;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
-    Collection, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
+    Collection, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
 };
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
@@ -43,9 +43,6 @@ pub struct Archive {
 
 impl Archive {
     /// Opens a collection at the current state of its catalog.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the store cannot be read.
     pub async fn open(
         env: &Env,
         blobs: Arc<dyn Blobs>,
@@ -55,10 +52,7 @@ impl Archive {
         Ok(Self::new(blobs, collection, catalog))
     }
 
-    /// Opens a collection with the caches of its index, and the catalog that is stored beside that.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the store or the disk cannot be read.
+    /// Opens a collection with the caches of its index, and the catalog stored next to it.
     pub async fn open_cached(
         env: &Env,
         blobs: Arc<dyn Blobs>,
@@ -88,10 +82,8 @@ impl Archive {
     /// Adds the index and the caches that outlive this archive.
     #[must_use]
     pub fn with_cache(self, cache: Arc<CollectionCache>) -> Self {
-        Self {
-            cache: Some(cache),
-            ..self
-        }
+        let cache = Some(cache);
+        Self { cache, ..self }
     }
 
     /// The search of section trees with a model; `None` without a model.
@@ -100,9 +92,6 @@ impl Archive {
     }
 
     /// An archive of the documents in `within` that match `filter`, with unchanged labels. No read of it returns anything else.
-    ///
-    /// # Errors
-    /// [`PortError`] when the catalog cannot be read.
     pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> PortResult<Self> {
         let mut catalog = self.catalog.clone();
         let is_narrowed = *within != DocumentScope::All || !filter.is_empty();
@@ -127,9 +116,6 @@ impl Archive {
     }
 
     /// The documents in `scope`: a document's locator, a folder, or an axis path; empty or `/` for all.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
     pub fn documents_in_scope(&self, scope: &str) -> Result<Vec<Arc<CatalogDocument>>, ApiError> {
         let documents = self.scope_set(scope)?;
         Ok(self.catalog.list(&documents).collect::<PortResult<_>>()?)
@@ -144,38 +130,22 @@ impl Archive {
     }
 
     /// The document and fragment that a locator or path names; a folder is an error.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, two things, or a folder.
     pub(crate) fn locate(
         &self,
         text: &str,
     ) -> Result<(Arc<CatalogDocument>, Option<Fragment>), ApiError> {
         let (next, list) = match self.catalog.resolve_path(text)? {
-            ResolvedPath::Document {
-                listed,
-                inside: None,
-            } => return Ok((listed, None)),
-            ResolvedPath::Document {
-                listed,
-                inside: Some(DocumentPart::Fragment(part)),
-            } => return Ok((listed, Some(part))),
-            ResolvedPath::Document {
-                listed,
-                inside: Some(DocumentPart::Items),
-            } => ("stemma items", listed.label.clone()),
-            ResolvedPath::Document {
-                listed,
-                inside: Some(DocumentPart::Pages),
-            } => ("stemma stat", listed.label.clone()),
+            ResolvedPath::Document { listed, inside } => match inside {
+                None => return Ok((listed, None)),
+                Some(DocumentPart::Fragment(part)) => return Ok((listed, Some(part))),
+                Some(DocumentPart::Items) => ("stemma items", listed.label.clone()),
+                Some(DocumentPart::Pages) => ("stemma stat", listed.label.clone()),
+            },
             ResolvedPath::Folder(scope) => ("stemma tree", scope.path()),
         };
         let message = format!("`{text}` is a folder, and one document is asked for");
-        Err(ApiError::new(
-            "locator.folder",
-            message,
-            format!("{next} {}", shell_quoted(&list)),
-        ))
+        let next = format!("{next} {}", shell_quoted(&list));
+        Err(ApiError::new("locator.folder", message, next))
     }
 
     /// The document that a locator names, its tree and the fragment.
@@ -184,16 +154,30 @@ impl Archive {
         locator: &str,
     ) -> Result<(Arc<CatalogDocument>, Arc<PublishedTree>, Option<Fragment>), ApiError> {
         let (listed, part) = self.locate(locator)?;
-        match self.load_tree(&listed).await? {
-            Some(published) => Ok((listed, published, part)),
-            None => Err(no_tree(&listed)),
-        }
+        let published = self.require_tree(&listed).await?;
+        Ok((listed, published, part))
+    }
+
+    /// The latest tree of a document; an error (`document.no_tree`) if it has none.
+    pub async fn require_tree(
+        &self,
+        listed: &CatalogDocument,
+    ) -> Result<Arc<PublishedTree>, ApiError> {
+        let published = self.load_tree(listed).await?;
+        published.ok_or_else(|| no_tree(listed))
+    }
+
+    // The whole text of a tree; an error (`document.no_text`) if the store does not have it.
+    pub(crate) async fn require_body(
+        &self,
+        listed: &CatalogDocument,
+        published: &PublishedTree,
+    ) -> Result<SourceBody, ApiError> {
+        let body = self.load_body(published).await?;
+        body.ok_or_else(|| no_text(listed))
     }
 
     /// The latest tree of a document, shared with the cache; `None` when the document has no tree or was removed.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn load_tree(
         &self,
         listed: &CatalogDocument,
@@ -229,9 +213,6 @@ impl Archive {
     }
 
     /// The encoded text of a tree; `None` when the store does not have it (an imported tree).
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn load_source(
         &self,
         published: &PublishedTree,
@@ -240,17 +221,11 @@ impl Archive {
     }
 
     /// The tagged facts of a tree's document; `None` if it has none.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn load_facts(&self, published: &PublishedTree) -> PortResult<Option<FactTable>> {
         self.store.load_facts(published).await
     }
 
     /// The whole text of a tree; `None` when the store does not have it.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn load_body(&self, published: &PublishedTree) -> PortResult<Option<SourceBody>> {
         let source = self.store.decode_source(published).await?;
         Ok(source.map(|source| source.body))
@@ -268,24 +243,16 @@ pub(crate) fn no_tree(listed: &CatalogDocument) -> ApiError {
         Some(failure) => format!("`{label}` has no tree: {}", failure.message),
         None => format!("`{label}` has no tree yet: {}", listed.state.as_str()),
     };
-    ApiError::new(
-        "document.no_tree",
-        message,
-        format!("stemma why {}", shell_quoted(label)),
-    )
-    .with_document(label)
+    let next = format!("stemma why {}", shell_quoted(label));
+    ApiError::new("document.no_tree", message, next).with_document(label)
 }
 
 /// The error for a document whose text is not in the store.
 pub fn no_text(listed: &CatalogDocument) -> ApiError {
     let label = &listed.label;
     let message = format!("the text of `{label}` is not in the store");
-    ApiError::new(
-        "document.no_text",
-        message,
-        "stemma ingest the file to have its text",
-    )
-    .with_document(label)
+    let next = "stemma ingest the file to have its text";
+    ApiError::new("document.no_text", message, next).with_document(label)
 }
 
 // Takes the tree out of a published tree. Only a tree that the cache shares is copied.
@@ -327,10 +294,7 @@ impl DocumentStore for Archive {
             return Ok(Vec::new());
         };
         let name = published.version.name.clone();
-        let last = match published.tree.extent {
-            Extent::Pages(count) => count,
-            Extent::Lines(_) => 0,
-        };
+        let last = published.tree.extent.pages().unwrap_or(0);
         let requested: BTreeSet<u32> = numbers
             .iter()
             .copied()

@@ -52,9 +52,6 @@ pub struct AnswerRequest {
 
 impl Archive {
     /// Resolves the names in a question.
-    ///
-    /// # Errors
-    /// [`ApiError`] when a scope or Item names nothing, or a field is invalid.
     pub fn ask_request(&self, request: &AnswerRequest) -> Result<AskRequest, ApiError> {
         let filter = parse_filter(request.filter.as_ref())?;
         let (within, item) = self.resolve_scopes(&request.scopes, request.item.as_deref())?;

@@ -85,9 +85,6 @@ impl SectionScores {
 
 impl Archive {
     /// Ranks the documents of a folder by a query; without `recursive`, those directly in it.
-    ///
-    /// # Errors
-    /// As [`Archive::search`].
     pub async fn browse(&self, request: &BrowseRequest) -> Result<BrowseResponse, ApiError> {
         let limit = checked_limit(request.limit)?;
         let parsed = self.parse_query(&request.query, request.filter.as_ref())?;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
@@ -30,6 +30,7 @@ use stemma_store::{Env, PortError, PortResult};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::alias_names::{AliasNames, AliasReader};
+use crate::answer_service::lock;
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
 use crate::document_store::BlobDocumentStore;
 
@@ -49,7 +50,7 @@ const MISSING_MS: u64 = 10 * 60_000;
 // Limits of the cache of alignments.
 const ALIGNMENTS_BYTES: usize = 64 << 20;
 const ALIGNMENTS_MS: u64 = 10 * 60_000;
-// Estimated memory of a hit beside its texts.
+// Estimated memory of a hit without its texts.
 const HIT_BYTES: usize = 600;
 
 // A document and its version.
@@ -135,8 +136,7 @@ impl CollectionCache {
 
     /// Notes how an update of the index ended. Returns whether it is the first failure after a success.
     pub(crate) fn note_index_update<T>(&self, updated: &Result<T, IndexError>) -> bool {
-        let trouble = self.index_trouble.lock();
-        let mut trouble = trouble.unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = lock(&self.index_trouble);
         let before = trouble.take();
         *trouble = updated.as_ref().err().map(|error| PortTrouble {
             operation: "index.write".into(),
@@ -154,11 +154,10 @@ impl CollectionCache {
 
     /// Why the index cannot be brought up to date; `None` while it can.
     pub(crate) fn index_trouble(&self) -> Option<PortTrouble> {
-        let trouble = self.index_trouble.lock();
-        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.index_trouble).clone()
     }
 
-    /// Where the catalog is stored: beside the index.
+    /// Where the catalog is stored: next to the index.
     pub fn catalog_folder(&self) -> &Path {
         self.index.path()
     }
@@ -385,8 +384,7 @@ impl CollectionCache {
         let cached = self.trees.get(&key, now_ms);
         let cached = cached.or_else(|| self.large_trees.get(&key, now_ms));
         cached.or_else(|| {
-            let open = self.open_trees.lock();
-            let open = open.unwrap_or_else(PoisonError::into_inner);
+            let open = lock(&self.open_trees);
             open.get(&key).and_then(Weak::upgrade)
         })
     }
@@ -395,8 +393,7 @@ impl CollectionCache {
     pub(crate) async fn tree_loading(&self, doc: DocId) -> OwnedMutexGuard<()> {
         let key = (work::current_client(), doc);
         let loading = {
-            let loads = self.tree_loads.lock();
-            let mut loads = loads.unwrap_or_else(PoisonError::into_inner);
+            let mut loads = lock(&self.tree_loads);
             loads.retain(|_, load| load.strong_count() > 0);
             let running = loads.get(&key).and_then(Weak::upgrade);
             running.unwrap_or_else(|| {
@@ -416,8 +413,7 @@ impl CollectionCache {
         if !self.trees.put(key, Arc::clone(&tree), bytes, now_ms)
             && !self.large_trees.put(key, tree, bytes, now_ms)
         {
-            let open = self.open_trees.lock();
-            let mut open = open.unwrap_or_else(PoisonError::into_inner);
+            let mut open = lock(&self.open_trees);
             open.retain(|_, tree| tree.strong_count() > 0);
             open.insert(key, weak);
         }

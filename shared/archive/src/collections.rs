@@ -151,8 +151,10 @@ impl Collections {
 
     /// The collections whose index cannot be brought up to date, and why.
     pub fn index_troubles(&self) -> Vec<PortTrouble> {
-        let caches = self.caches.values();
-        caches.filter_map(|cache| cache.index_trouble()).collect()
+        self.caches
+            .values()
+            .filter_map(|cache| cache.index_trouble())
+            .collect()
     }
 
     pub fn collections(&self) -> &[Collection] {
@@ -205,10 +207,10 @@ impl Collections {
             }
             match &refreshed {
                 Err(error) if readable => {
-                    tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known");
+                    tracing::warn!(%collection, %error, "the catalog cannot be read; answering from what is known");
                 }
                 Ok(_) if !readable => {
-                    tracing::info!(%collection, "the catalogue can be read again");
+                    tracing::info!(%collection, "the catalog can be read again");
                 }
                 _ => {}
             }

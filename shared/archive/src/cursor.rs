@@ -18,9 +18,6 @@ pub fn decode(cursor: &str, key: &str) -> Result<String, ApiError> {
 }
 
 /// The number of entries to skip; 0 without a cursor.
-///
-/// # Errors
-/// As [`decode`].
 pub fn decode_offset(cursor: Option<&str>, key: &str) -> Result<usize, ApiError> {
     cursor.map_or(Ok(0), |cursor| {
         decode(cursor, key)?.parse().map_err(|_| invalid())

@@ -127,7 +127,6 @@ impl BlobDocumentStore {
     }
 }
 
-/// The original file of a document in the store.
 pub struct OriginalFile {
     blobs: Arc<dyn Blobs>,
     key: String,
@@ -163,9 +162,6 @@ impl DocumentStore for BlobDocumentStore {
 }
 
 /// Reserves the memory for a response with all sections of a tree.
-///
-/// # Errors
-/// [`PortError`] while other requests hold the memory.
 pub async fn reserve_tree(published: &PublishedTree) -> PortResult<()> {
     work::reserve(tree_bytes(published)).await
 }
@@ -175,9 +171,6 @@ fn tree_bytes(published: &PublishedTree) -> usize {
 }
 
 /// Runs CPU-bound work on the threads for it, within the share of the current client.
-///
-/// # Errors
-/// [`PortError`] when the work panics.
 pub async fn spawn_cpu<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PortResult<T> {
@@ -185,9 +178,6 @@ pub async fn spawn_cpu<T: Send + 'static>(
 }
 
 /// Like [`spawn_cpu`], for work that may take long: its loops look at [`Cancellation`], which is set when nobody waits any more.
-///
-/// # Errors
-/// [`PortError`] when the work panics.
 pub async fn spawn_cancellable<T: Send + 'static>(
     work: impl FnOnce(&Cancellation) -> T + Send + 'static,
 ) -> PortResult<T> {

@@ -11,21 +11,16 @@ use stemma_document::{
 use stemma_store::FailureRecord;
 use utoipa::ToSchema;
 
-/// A document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentInfo {
-    /// Its id.
     pub doc_id: String,
     /// File name, for display.
     pub name: String,
-    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
-    /// Its state.
     #[schema(value_type = String)]
     pub state: DocumentState,
-    /// Version number.
     pub version: u64,
     /// Pages; `None` for texts without pages.
     pub pages: Option<u32>,
@@ -69,20 +64,10 @@ impl DocumentInfo {
             path: version.path.clone(),
             state: listed.state,
             version: version.seq,
-            pages: extent.and_then(|extent| {
-                if let Extent::Pages(n) = extent {
-                    Some(n)
-                } else {
-                    None
-                }
-            }),
-            lines: extent.and_then(|extent| {
-                if let Extent::Lines(n) = extent {
-                    Some(n)
-                } else {
-                    None
-                }
-            }),
+            pages: extent.and_then(Extent::pages),
+            lines: extent
+                .filter(|extent| extent.pages().is_none())
+                .map(Extent::size),
             sections: entry.map(|entry| entry.sections),
             tokens: entry.map(|entry| entry.tokens),
             method: entry.map(|entry| entry.method),
@@ -107,7 +92,6 @@ pub struct FailureInfo {
     pub next: Option<String>,
     /// The stage that failed.
     pub stage: String,
-    /// Number of attempts.
     pub attempts: u32,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
@@ -116,21 +100,13 @@ pub struct FailureInfo {
 impl FailureInfo {
     /// Describes a failure record.
     pub fn from_record(record: &FailureRecord) -> Self {
-        let FailureRecord {
-            code,
-            message,
-            next,
-            stage,
-            attempts,
-            at_ms,
-        } = record.clone();
         Self {
-            code,
-            message,
-            next,
-            stage,
-            attempts,
-            at_ms,
+            code: record.code.clone(),
+            message: record.message.clone(),
+            next: record.next.clone(),
+            stage: record.stage.clone(),
+            attempts: record.attempts,
+            at_ms: record.at_ms,
         }
     }
 }
@@ -142,11 +118,8 @@ pub struct SectionInfo {
     pub section_id: String,
     /// Position in the tree: `1.2.3`.
     pub structure: String,
-    /// Its title.
     pub title: String,
-    /// Locator.
     pub locator: String,
-    /// Kind of section.
     #[schema(value_type = String)]
     pub kind: SectionKind,
     /// First and last physical page.
@@ -169,9 +142,7 @@ impl SectionInfo {
     /// Describes a section of `tree`, the tree of the document with this label.
     pub fn new(tree: &SectionTree, section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
-            SectionSpan::Pages { pages, .. } => {
-                (Some((pages.start().get(), pages.end().get())), None)
-            }
+            SectionSpan::Pages { pages, .. } => (Some(pages.bounds()), None),
             SectionSpan::Lines { start, end } => (None, Some((start, end))),
         };
         Self {
@@ -229,7 +200,6 @@ impl fmt::Display for SectionRecognition {
     }
 }
 
-/// A page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PageContent {
     /// Physical page, from 1.
@@ -237,11 +207,8 @@ pub struct PageContent {
     /// Printed page number, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Locator.
     pub locator: String,
-    /// Tokens of its text.
     pub tokens: u32,
-    /// Its text.
     pub text: String,
     /// Present if text recognition (OCR) read the page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,10 +240,10 @@ impl PageRecognition {
     /// `None` if the file states the text of the page.
     pub fn of_page(page: &Page) -> Option<Self> {
         let read = page.recognition()?;
-        let lines = page.lines.iter();
-        let words = lines.flat_map(|line| {
-            let spans = line.words.iter();
-            spans.map(|word| line.text.get(word.start as usize..word.end as usize))
+        let words = page.lines.iter().flat_map(|line| {
+            line.words
+                .iter()
+                .map(|word| line.text.get(word.start as usize..word.end as usize))
         });
         let mut doubtful = Vec::new();
         let mut disputed = Vec::new();

@@ -86,6 +86,12 @@ impl ApiError {
         self
     }
 
+    // The error for a part that a document does not have; its tree shows those it has.
+    pub(crate) fn in_document(code: &'static str, message: String, document: &str) -> Self {
+        let next = format!("stemma tree {}", shell_quoted(document));
+        Self::new(code, message, next).with_document(document)
+    }
+
     pub(crate) fn with_candidates(mut self, candidates: Vec<String>) -> Self {
         self.candidates = candidates;
         self
@@ -100,7 +106,7 @@ impl ApiError {
     }
 }
 
-/// Whether a code stands for a failure of the store, the index or the configuration, rather than of the request.
+/// Whether a code means a failure of the store, the index or the configuration, rather than of the request.
 pub fn is_store_error(code: &str) -> bool {
     ["store.", "index.", "config."]
         .iter()
@@ -128,54 +134,42 @@ impl From<ResolveError> for ApiError {
         match error {
             ResolveError::Port(error) => error.into(),
             ResolveError::NotFound { near, .. } => {
-                let next = near.first().map_or_else(
-                    || "stemma ls".into(),
-                    |near| format!("stemma stat {}", shell_quoted(near)),
-                );
+                let next = command_for_first("stat", &near).unwrap_or_else(|| "stemma ls".into());
                 Self::new("locator.not_found", message, next).with_candidates(near)
             }
             ResolveError::Ambiguous { candidates, .. } => {
-                let next = candidates
-                    .first()
-                    .map(|one| format!("stemma stat {}", shell_quoted(one)))
-                    .unwrap_or_default();
+                let next = command_for_first("stat", &candidates).unwrap_or_default();
                 Self::new("locator.ambiguous", message, next).with_candidates(candidates)
             }
             ResolveError::InvalidPages { document, .. }
             | ResolveError::InvalidFragment { document, .. } => {
-                let next = format!("stemma tree {}", shell_quoted(&document));
-                Self::new("locator.invalid", message, next).with_document(&document)
+                Self::in_document("locator.invalid", message, &document)
             }
             ResolveError::NoSection { document, .. } => {
-                let next = format!("stemma tree {}", shell_quoted(&document));
-                Self::new("locator.no_section", message, next).with_document(&document)
+                Self::in_document("locator.no_section", message, &document)
             }
             ResolveError::NoItem { document, has, .. } => {
-                let next = format!("stemma tree {}", shell_quoted(&document));
-                let has = has
-                    .into_iter()
-                    .take(5)
-                    .map(|item| format!("{document}#{item}"))
-                    .collect();
-                Self::new("locator.no_item", message, next)
-                    .with_document(&document)
-                    .with_candidates(has)
+                let items = has.iter().take(5).map(|item| format!("{document}#{item}"));
+                Self::in_document("locator.no_item", message, &document)
+                    .with_candidates(items.collect())
             }
             ResolveError::AmbiguousItem {
                 document,
                 candidates,
                 ..
             } => {
-                let next = candidates
-                    .first()
-                    .map(|one| format!("stemma cat {}", shell_quoted(one)))
-                    .unwrap_or_default();
+                let next = command_for_first("cat", &candidates).unwrap_or_default();
                 Self::new("locator.item_ambiguous", message, next)
                     .with_document(&document)
                     .with_candidates(candidates)
             }
         }
     }
+}
+
+fn command_for_first(command: &str, locators: &[String]) -> Option<String> {
+    let first = locators.first()?;
+    Some(format!("stemma {command} {}", shell_quoted(first)))
 }
 
 impl From<PriorFilingError> for ApiError {
@@ -246,7 +240,7 @@ impl From<ScopeError> for ApiError {
 }
 
 /// Quotes a word for a shell, if it needs quotes.
-pub(crate) fn shell_quoted(word: &str) -> String {
+pub fn shell_quoted(word: &str) -> String {
     let is_plain = !word.is_empty()
         && !word.starts_with(['~', '#'])
         && word

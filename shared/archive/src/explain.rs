@@ -14,7 +14,6 @@ use crate::{ApiError, Archive};
 pub struct PageHeadings {
     /// The document's id.
     pub doc_id: String,
-    /// Locator of the page.
     pub locator: String,
     /// What decided the tree: rules do not decide alone if it is a model or a person.
     pub method: Method,
@@ -26,10 +25,6 @@ pub struct PageHeadings {
 
 impl Archive {
     /// What the rules decide about the lines of page `number` of the document that a locator names.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing or two things, the document has no such page, or its text is not in the
-    /// store.
     // Computed from the stored text: the rules take a fraction of a second a document, and the features of all its lines would
     // take more room than the tree.
     pub async fn explain_headings(

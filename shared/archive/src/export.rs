@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{PageNo, PublishedTree, SourceBody, pageindex};
 
-use crate::archive::{no_text, no_tree, reserve_tree, spawn_cpu};
+use crate::archive::{reserve_tree, spawn_cpu};
 use crate::{ApiError, Archive};
 
 /// Bytes of a path segment that is written.
@@ -25,12 +25,10 @@ pub enum ExportFormat {
     Pages,
 }
 
-/// An exported document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFile {
     /// Relative path with folders; never leaves the folder it is joined to.
     pub path: String,
-    /// Content.
     pub content: String,
 }
 
@@ -58,19 +56,13 @@ impl Archive {
     }
 
     /// Exports one document; `path` is from [`Archive::export_paths`].
-    ///
-    /// # Errors
-    /// [`ApiError`] when it has no tree, or no text where text is wanted.
     pub async fn export(
         &self,
         listed: &CatalogDocument,
         path: &str,
         format: ExportFormat,
     ) -> Result<ExportedFile, ApiError> {
-        let published = self
-            .load_tree(listed)
-            .await?
-            .ok_or_else(|| no_tree(listed))?;
+        let published = self.require_tree(listed).await?;
         match format {
             ExportFormat::PageIndex { text } => {
                 let body = if text {
@@ -86,10 +78,7 @@ impl Archive {
                 })
             }
             ExportFormat::Pages => {
-                let body = self
-                    .load_body(&published)
-                    .await?
-                    .ok_or_else(|| no_text(listed))?;
+                let body = self.require_body(listed, &published).await?;
                 let stem = path.rsplit('/').next().unwrap_or(path).to_owned();
                 Ok(ExportedFile {
                     path: format!("{path}.jsonl"),

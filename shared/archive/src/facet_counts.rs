@@ -8,7 +8,7 @@ use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_store::PortResult;
 use utoipa::ToSchema;
 
-use crate::{ApiError, Archive, ListRequest};
+use crate::{ApiError, Archive};
 
 // A search over many documents is narrowed by these.
 const SEARCH_FACETS: [Property; 3] = [Property::Company, Property::Form, Property::FiscalYear];
@@ -75,23 +75,7 @@ impl Archive {
         })
     }
 
-    /// The most frequent values of `fields` among the listed documents, at most `limit` of each.
-    ///
-    /// # Errors
-    /// As [`Archive::list`].
-    pub fn count_facets(
-        &self,
-        request: &ListRequest,
-        fields: &[Property],
-        limit: usize,
-    ) -> Result<FacetList, ApiError> {
-        self.count_selected(&self.select(request)?, fields, limit)
-    }
-
-    /// As [`Archive::count_facets`], of documents that [`Archive::select`] found.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the catalog cannot be read.
+    /// The most frequent values of `fields` among documents that [`Archive::select`] found, at most `limit` of each.
     pub fn count_selected(
         &self,
         documents: &DocumentSet,
@@ -108,21 +92,17 @@ impl Archive {
     }
 
     /// The values of `column` among the documents that have each of some values of `row`, in order of the values.
-    ///
-    /// # Errors
-    /// As [`Archive::count_selected`].
     pub fn cross_count(
         &self,
         documents: &DocumentSet,
         (row, values): (Property, &[&str]),
         column: Property,
     ) -> Result<Vec<Vec<ValueCount>>, ApiError> {
-        let with_value = |value: &&str| {
+        let mut rows = Vec::new();
+        for value in values {
             let selector = FacetSelector::Exact(row.canonical(value));
-            Ok(self.catalog.with_value(row, &selector)?.and(documents))
-        };
-        let rows = values.iter().map(with_value);
-        let rows = rows.collect::<PortResult<Vec<DocumentSet>>>()?;
+            rows.push(self.catalog.with_value(row, &selector)?.and(documents));
+        }
         let rows: Vec<&DocumentSet> = rows.iter().collect();
         Ok(self.catalog.values_by_set(&rows, column)?)
     }
@@ -135,15 +115,11 @@ impl Archive {
         let distinct = values.len();
         values.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.value.cmp(&b.value)));
         values.truncate(limit);
-        let values = values.into_iter().map(
-            |ValueCount {
-                 value, documents, ..
-             }| FacetValue {
-                locator: value_path(field, &value),
-                value,
-                documents,
-            },
-        );
+        let values = values.into_iter().map(|count| FacetValue {
+            locator: value_path(field, &count.value),
+            value: count.value,
+            documents: count.documents,
+        });
         Ok(Facet {
             field: field.facet_name(),
             distinct,

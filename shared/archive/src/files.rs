@@ -7,12 +7,11 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::{FacetSelector, Scope};
 use stemma_catalog::items;
 use stemma_catalog::locator::Fragment;
-use stemma_catalog::path::{DocumentPart, ResolvedPath, section_folder};
-use stemma_document::{Extent, PublishedTree, Section, SectionTree};
+use stemma_catalog::path::{self, DocumentPart, ResolvedPath, section_folder};
+use stemma_document::{Section, SectionTree};
 use stemma_store::PortResult;
 use utoipa::ToSchema;
 
-use crate::archive::no_tree;
 use crate::list::FolderContents;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
@@ -33,9 +32,7 @@ pub struct FilesOptions {
 /// The contents of a path, in the order folders, documents, axes.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FileListing {
-    /// The path.
     pub path: String,
-    /// Kind of entry.
     pub kind: FileEntryKind,
     /// Number of documents, with those of subfolders; 1 for a document and its parts.
     pub documents: usize,
@@ -53,15 +50,12 @@ pub struct FileListing {
 pub enum FileEntryKind {
     /// A folder as ingested, or a value of an axis.
     Folder,
-    /// A document.
     Document,
     /// An axis, the folder of its values.
     Axis,
-    /// A section of a document.
     Section,
     /// An Item of a filing.
     Item,
-    /// A page.
     Page,
     /// The folder of a document's Items.
     Items,
@@ -72,71 +66,66 @@ pub enum FileEntryKind {
 /// A row of the file-system view.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FileEntry {
-    /// Kind of entry.
     pub kind: FileEntryKind,
     /// Level, from 1.
     pub depth: usize,
     /// Display name.
     pub name: String,
-    /// Path of the entry.
     pub path: String,
     /// Number of documents in a folder, values of an axis, or Items or pages of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// The document, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<DocumentInfo>,
-    /// The section, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionInfo>,
 }
 
 impl FilesOptions {
-    fn window(&self, rows: Vec<FileRow<'_>>) -> Result<(usize, bool, Vec<FileEntry>), ApiError> {
+    // The requested part of the rows of a path.
+    fn listing(
+        &self,
+        kind: FileEntryKind,
+        path: String,
+        documents: usize,
+        rows: Vec<FileRow<'_>>,
+    ) -> Result<FileListing, ApiError> {
         let total = rows.len();
         let after = match &self.after {
-            Some(path) => {
-                rows.iter()
-                    .position(|row| row.path == *path)
-                    .ok_or_else(|| {
-                        let message =
-                            "the row after which the listing was to go on is not there any more";
-                        ApiError::new("cursor.invalid", message, "ask again from the beginning")
-                    })?
-                    + 1
-            }
-            None => 0,
+            Some(path) => rows
+                .iter()
+                .position(|row| row.entry.path == *path)
+                .map(|at| at + 1),
+            None => Some(0),
         };
+        let after = after.ok_or_else(|| {
+            let message = "the row after which the listing was to go on is not there any more";
+            ApiError::new("cursor.invalid", message, "ask again from the beginning")
+        })?;
         let skip = after.saturating_add(self.skip);
-        let more = total > skip.saturating_add(self.limit);
-        Ok((
+        let page = rows.into_iter().skip(skip).take(self.limit);
+        Ok(FileListing {
+            path,
+            kind,
+            documents,
             total,
-            more,
-            rows.into_iter()
-                .skip(skip)
-                .take(self.limit)
-                .map(FileRow::into_entry)
-                .collect(),
-        ))
+            more: total > skip.saturating_add(self.limit),
+            entries: page.map(FileRow::into_entry).collect(),
+        })
     }
 }
 
-/// A row before it is known whether it is shown.
+// A row whose document or section is described in full only if the row is shown.
 struct FileRow<'a> {
-    kind: FileEntryKind,
-    depth: usize,
-    name: String,
-    path: String,
-    count: Option<usize>,
-    document: Option<Arc<CatalogDocument>>,
-    section: Option<SectionInDocument<'a>>,
+    entry: FileEntry,
+    subject: Subject<'a>,
 }
 
-/// A section with the tree and the label of its document.
-struct SectionInDocument<'a> {
-    tree: &'a SectionTree,
-    section: &'a Section,
-    label: &'a str,
+enum Subject<'a> {
+    None,
+    Document(Arc<CatalogDocument>),
+    // With its tree and the label of its document.
+    Section(&'a SectionTree, &'a Section, &'a str),
 }
 
 impl Archive {
@@ -148,75 +137,48 @@ impl Archive {
         match self.catalog.resolve_path(path)? {
             ResolvedPath::Folder(scope) => {
                 let level = self.folder_contents(&scope, false)?;
-                let kind = if scope.values_of.is_some() {
-                    FileEntryKind::Axis
-                } else {
-                    FileEntryKind::Folder
+                let kind = match scope.values_of {
+                    Some(_) => FileEntryKind::Axis,
+                    None => FileEntryKind::Folder,
                 };
                 let documents = level.total;
                 let mut rows = Vec::new();
                 self.collect_rows(&scope, level, 1, options.depth, &mut rows)?;
-                let (total, more, entries) = options.window(rows)?;
-                Ok(FileListing {
-                    path: scope.path(),
-                    kind,
-                    documents,
-                    total,
-                    more,
-                    entries,
-                })
+                options.listing(kind, scope.path(), documents, rows)
             }
             ResolvedPath::Document { listed, inside } => {
-                let published = self
-                    .load_tree(&listed)
-                    .await?
-                    .ok_or_else(|| no_tree(&listed))?;
+                let published = self.require_tree(&listed).await?;
                 let place = DocumentFolder {
                     listed: &listed,
-                    published: &published,
+                    tree: &published.tree,
                     path: self.path_of(&listed)?,
                 };
                 let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
-                let (total, more, entries) = options.window(rows)?;
-                Ok(FileListing {
-                    path,
-                    kind,
-                    documents: 1,
-                    total,
-                    more,
-                    entries,
-                })
+                options.listing(kind, path, 1, rows)
             }
         }
     }
 
     /// The path of a document in its folder.
-    ///
-    /// # Errors
-    /// `PortError` when the catalog cannot be read.
     pub fn path_of(&self, listed: &CatalogDocument) -> PortResult<String> {
-        let path = &listed.version().path;
-        let folder = path
+        let folder = listed
+            .version()
+            .path
             .rsplit_once('/')
-            .map(|(folder, _)| folder.to_owned())
-            .unwrap_or_default();
+            .map(|(folder, _)| folder);
         let scope = Scope {
-            folder,
+            folder: folder.unwrap_or_default().to_owned(),
             ..Scope::default()
         };
-        let level = FolderContents {
-            folders: Vec::new(),
-            ..FolderContents::from_documents(self.catalog.folder_level(&scope.folder)?.documents)
-        };
-        let at = level
-            .documents
+        let documents = self.catalog.folder_level(&scope.folder)?.documents;
+        let at = documents
             .iter()
             .position(|other| other.doc() == listed.doc());
-        let leaf = at.and_then(|at| level.leaf_names(&scope).into_iter().nth(at));
-        Ok(leaf.map_or_else(
-            || listed.label.clone(),
-            |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')),
-        ))
+        let names = path::file_names(&scope, &documents, &[]);
+        Ok(match at.and_then(|at| names.get(at)) {
+            Some(name) => format!("{}/{name}", scope.path().trim_end_matches('/')),
+            None => listed.label.clone(),
+        })
     }
 
     fn collect_rows(
@@ -230,19 +192,13 @@ impl Archive {
         let leaves = level.leaf_names(scope);
         let base = scope.path();
         let base = base.trim_end_matches('/');
-        let below = if depth < deepest {
-            self.subfolders(scope, &level)?
-        } else {
-            Vec::new()
+        let mut below = match depth < deepest {
+            true => self.subfolders(scope, &level)?.into_iter(),
+            false => Vec::new().into_iter(),
         };
-        let mut below = below.into_iter();
         for folder in level.folders {
-            let kind = FileEntryKind::Folder;
-            let count = Some(folder.documents);
-            rows.push(FileRow {
-                count,
-                ..FileRow::new(kind, depth, folder.name, folder.locator)
-            });
+            let row = FileRow::new(FileEntryKind::Folder, depth, folder.name, folder.locator);
+            rows.push(row.with_count(folder.documents));
             if let Some((inside, level)) = below.next() {
                 self.collect_rows(&inside, level, depth + 1, deepest, rows)?;
             }
@@ -250,17 +206,15 @@ impl Archive {
         for (listed, name) in level.documents.into_iter().zip(leaves) {
             let path = format!("{base}/{name}");
             rows.push(FileRow {
-                document: Some(listed),
+                subject: Subject::Document(listed),
                 ..FileRow::new(FileEntryKind::Document, depth, name, path)
             });
         }
         // Below the first level, axes would repeat.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
             let name = format!("@{}", axis.axis);
-            rows.push(FileRow {
-                count: Some(axis.values),
-                ..FileRow::new(FileEntryKind::Axis, depth, name, axis.locator)
-            });
+            let row = FileRow::new(FileEntryKind::Axis, depth, name, axis.locator);
+            rows.push(row.with_count(axis.values));
         }
         Ok(())
     }
@@ -272,44 +226,28 @@ impl Archive {
         level: &FolderContents,
     ) -> PortResult<Vec<(Scope, FolderContents)>> {
         let Some(axis) = scope.values_of else {
-            let scopes = level.folders.iter().map(|folder| {
-                let path = [scope.folder.as_str(), &folder.name]
-                    .into_iter()
-                    .filter(|part| !part.is_empty());
-                Scope {
-                    folder: path.collect::<Vec<_>>().join("/"),
-                    filters: scope.filters.clone(),
-                    values_of: None,
-                }
+            let opened = level.folders.iter().map(|folder| {
+                let inside = scope.subfolder(&folder.name);
+                let contents = self.folder_contents(&inside, false)?;
+                Ok((inside, contents))
             });
-            return scopes
-                .map(|scope| Ok((scope.clone(), self.folder_contents(&scope, false)?)))
-                .collect();
+            return opened.collect();
         };
-        let others: Vec<_> = scope
-            .filters
-            .iter()
-            .filter(|(on, _)| *on != axis)
-            .cloned()
-            .collect();
-        let groups = scope.buckets(axis, &self.catalog)?.into_iter();
-        let opened = groups.map(|group| {
-            let mut filters = others.clone();
-            let is_value = matches!(group.selector, FacetSelector::Exact(_));
-            filters.push((axis, group.selector));
-            let narrowed = Scope {
-                folder: scope.folder.clone(),
-                filters,
-                values_of: None,
-            };
-            let mut documents = Vec::new();
-            if is_value {
-                let inside = self.catalog.in_scope(&narrowed)?;
-                let inside = inside.and(&self.catalog.in_scope(scope)?);
-                documents = self.catalog.list(&inside).collect::<PortResult<_>>()?;
-            }
-            Ok((narrowed, FolderContents::from_documents(documents)))
-        });
+        let opened = scope
+            .buckets(axis, &self.catalog)?
+            .into_iter()
+            .map(|group| {
+                let is_value = matches!(group.selector, FacetSelector::Exact(_));
+                let mut narrowed = scope.without(axis);
+                narrowed.filters.push((axis, group.selector));
+                let mut documents = Vec::new();
+                if is_value {
+                    let inside = self.catalog.in_scope(&narrowed)?;
+                    let inside = inside.and(&self.catalog.in_scope(scope)?);
+                    documents = self.catalog.list(&inside).collect::<PortResult<_>>()?;
+                }
+                Ok((narrowed, FolderContents::from_documents(documents)))
+            });
         opened.collect()
     }
 }
@@ -317,7 +255,7 @@ impl Archive {
 /// A document opened like a folder.
 struct DocumentFolder<'a> {
     listed: &'a CatalogDocument,
-    published: &'a PublishedTree,
+    tree: &'a SectionTree,
     path: String,
 }
 
@@ -329,82 +267,64 @@ impl<'a> DocumentFolder<'a> {
         inside: Option<&DocumentPart>,
         deepest: usize,
     ) -> Result<DocumentRows<'a>, ApiError> {
-        let tree = &self.published.tree;
-        let label = self.listed.label.as_str();
+        let tree = self.tree;
+        let base = &self.path;
         let mut rows = Vec::new();
-        match inside {
+        Ok(match inside {
             None => {
-                self.sections(&tree.sections, &self.path, 1, deepest, &mut rows);
-                let items = items::section_items(tree).len();
-                let pages = self.pages();
+                self.sections(&tree.sections, base, 1, deepest, &mut rows);
                 for (kind, name, count) in [
-                    (FileEntryKind::Items, "@item", items),
-                    (FileEntryKind::Pages, "@page", pages),
+                    (
+                        FileEntryKind::Items,
+                        "@item",
+                        items::section_items(tree).len(),
+                    ),
+                    (FileEntryKind::Pages, "@page", self.pages() as usize),
                 ] {
                     if count > 0 {
-                        let path = format!("{}/{name}", self.path);
-                        rows.push(FileRow {
-                            count: Some(count),
-                            ..FileRow::new(kind, 1, name.into(), path)
-                        });
+                        let path = format!("{base}/{name}");
+                        rows.push(FileRow::new(kind, 1, name.into(), path).with_count(count));
                     }
                 }
-                Ok((FileEntryKind::Document, self.path.clone(), rows))
+                (FileEntryKind::Document, base.clone(), rows)
             }
             Some(DocumentPart::Items) => {
-                let all = items::section_items(tree);
-                for item in &all {
+                for item in items::section_items(tree) {
                     let fragment = item.fragment();
-                    let name = fragment
-                        .strip_prefix("item-")
-                        .unwrap_or(&fragment)
-                        .to_owned();
-                    let path = format!("{}/@item/{name}", self.path);
-                    let section = tree.section(item.section).map(|section| SectionInDocument {
-                        tree,
-                        section,
-                        label,
-                    });
-                    rows.push(FileRow {
-                        section,
-                        ..FileRow::new(FileEntryKind::Item, 1, name, path)
+                    let name = fragment.trim_start_matches("item-").to_owned();
+                    let path = format!("{base}/@item/{name}");
+                    let row = FileRow::new(FileEntryKind::Item, 1, name, path);
+                    rows.push(match tree.section(item.section) {
+                        Some(section) => self.with_section(row, section),
+                        None => row,
                     });
                 }
-                Ok((FileEntryKind::Items, format!("{}/@item", self.path), rows))
+                (FileEntryKind::Items, format!("{base}/@item"), rows)
             }
-            Some(DocumentPart::Pages) => Ok((
-                FileEntryKind::Pages,
-                format!("{}/@page", self.path),
-                (1..=self.pages())
-                    .map(|page: usize| {
-                        let path = format!("{}/@page/{page}", self.path);
-                        FileRow::new(FileEntryKind::Page, 1, page.to_string(), path)
-                    })
-                    .collect(),
-            )),
+            Some(DocumentPart::Pages) => {
+                for page in 1..=self.pages() {
+                    let path = format!("{base}/@page/{page}");
+                    rows.push(FileRow::new(FileEntryKind::Page, 1, page.to_string(), path));
+                }
+                (FileEntryKind::Pages, format!("{base}/@page"), rows)
+            }
             Some(DocumentPart::Fragment(part @ Fragment::Pages(_))) => {
                 let pages = part.to_string();
-                Ok((
-                    FileEntryKind::Page,
-                    format!("{}/@page/{}", self.path, pages.trim_start_matches("p=")),
-                    rows,
-                ))
+                let pages = pages.trim_start_matches("p=");
+                (FileEntryKind::Page, format!("{base}/@page/{pages}"), rows)
             }
             Some(DocumentPart::Fragment(part)) => {
-                let path = tree.path_to(resolve_section(tree, label, part)?);
-                let folders: String = path
+                let path = tree.path_to(resolve_section(tree, &self.listed.label, part)?);
+                let folders = path
                     .iter()
-                    .map(|section| format!("/{}", section_folder(section)))
-                    .collect();
-                let base = format!("{}{folders}", self.path);
-                let children = path
-                    .last()
-                    .map(|section| section.children.as_slice())
-                    .unwrap_or_default();
-                self.sections(children, &base, 1, deepest, &mut rows);
-                Ok((FileEntryKind::Section, base, rows))
+                    .map(|section| format!("/{}", section_folder(section)));
+                let base = format!("{base}{}", folders.collect::<String>());
+                if let Some(section) = path.last() {
+                    self.sections(&section.children, &base, 1, deepest, &mut rows);
+                }
+                (FileEntryKind::Section, base, rows)
             }
-        }
+        })
     }
 
     fn sections(
@@ -418,63 +338,57 @@ impl<'a> DocumentFolder<'a> {
         for section in sections {
             let name = section_folder(section);
             let path = format!("{base}/{name}");
-            let section_ref = Some(SectionInDocument {
-                tree: &self.published.tree,
-                section,
-                label: self.listed.label.as_str(),
-            });
-            rows.push(FileRow {
-                section: section_ref,
-                ..FileRow::new(FileEntryKind::Section, depth, name, path.clone())
-            });
+            let row = FileRow::new(FileEntryKind::Section, depth, name, path.clone());
+            rows.push(self.with_section(row, section));
             if depth < deepest {
                 self.sections(&section.children, &path, depth + 1, deepest, rows);
             }
         }
     }
 
-    fn pages(&self) -> usize {
-        match self.published.tree.extent {
-            Extent::Pages(pages) => pages as usize,
-            Extent::Lines(_) => 0,
+    fn with_section(&self, row: FileRow<'a>, section: &'a Section) -> FileRow<'a> {
+        FileRow {
+            subject: Subject::Section(self.tree, section, &self.listed.label),
+            ..row
         }
+    }
+
+    fn pages(&self) -> u32 {
+        self.tree.extent.pages().unwrap_or(0)
     }
 }
 
 impl FileRow<'_> {
     fn new(kind: FileEntryKind, depth: usize, name: String, path: String) -> Self {
         Self {
-            kind,
-            depth,
-            name,
-            path,
-            count: None,
-            document: None,
-            section: None,
+            entry: FileEntry {
+                kind,
+                depth,
+                name,
+                path,
+                count: None,
+                document: None,
+                section: None,
+            },
+            subject: Subject::None,
         }
     }
 
+    fn with_count(mut self, count: usize) -> Self {
+        self.entry.count = Some(count);
+        self
+    }
+
     fn into_entry(self) -> FileEntry {
-        let FileRow {
-            kind,
-            depth,
-            name,
-            path,
-            count,
-            document,
-            section,
-        } = self;
-        let document = document.map(|listed| DocumentInfo::from_catalog(&listed));
-        let section = section.map(|at| SectionInfo::new(at.tree, at.section, at.label));
-        FileEntry {
-            kind,
-            depth,
-            name,
-            path,
-            count,
-            document,
-            section,
+        let mut entry = self.entry;
+        match self.subject {
+            Subject::None => {}
+            Subject::Document(listed) => entry.document = Some(DocumentInfo::from_catalog(&listed)),
+            Subject::Section(tree, section, label) => {
+                entry.section = Some(SectionInfo::new(tree, section, label));
+            }
         }
+        entry
     }
 }
 
@@ -485,7 +399,8 @@ mod tests {
     use proptest::prelude::*;
     use stemma_catalog::catalog::Catalog;
     use stemma_document::{
-        CatalogEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method, Ticker,
+        CatalogEntry, Collection, Digest, DocId, DocumentVersion, Extent, Fact, FilingFacts,
+        Method, Ticker,
     };
     use stemma_store::blobs::MemoryBlobs;
 

@@ -19,7 +19,6 @@ use crate::{ApiError, Archive};
 pub const MAX_HITS: usize = 100_000;
 /// Lines from which sections are ranked.
 const MAX_RANKED_LINES: usize = 20_000;
-/// Lines shown of each section.
 const LINES_PER_SECTION: usize = 3;
 /// Characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 300;
@@ -31,7 +30,6 @@ const MAX_CONCURRENT_READS: usize = 2;
 pub struct GrepOptions {
     /// A regular expression (without backreferences: time is linear in the text), or words.
     pub pattern: String,
-    /// Ignore case.
     pub ignore_case: bool,
     /// The pattern is literal text.
     pub fixed: bool,
@@ -42,13 +40,10 @@ pub struct GrepOptions {
 /// Matching lines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GrepResponse {
-    /// The pattern.
     pub pattern: String,
     /// The searched scope.
     pub scope: String,
-    /// Number of documents read.
     pub documents_read: usize,
-    /// Number of documents with matches.
     pub documents_matching: usize,
     /// Number of documents in scope without stored text or without a tree.
     pub documents_without_text: usize,
@@ -61,13 +56,10 @@ pub struct GrepResponse {
 /// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GrepHit {
-    /// The document.
     pub doc_id: String,
     /// Locator of the section.
     pub locator: String,
-    /// The section.
     pub section_id: String,
-    /// Its title.
     pub title: String,
     /// Physical page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,17 +78,13 @@ pub struct GrepHit {
 /// Sections with matching lines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GrepSectionsResponse {
-    /// The pattern.
     pub pattern: String,
     /// The searched scope.
     pub scope: String,
-    /// Number of documents read.
     pub documents_read: usize,
-    /// Number of documents with matches.
     pub documents_matching: usize,
     /// Number of documents in scope without stored text or without a tree.
     pub documents_without_text: usize,
-    /// Number of sections with matches.
     pub sections_matching: usize,
     /// Whether there may be more: reading stopped after 20,000 lines.
     pub truncated: bool,
@@ -107,13 +95,9 @@ pub struct GrepSectionsResponse {
 /// A section with matching lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GrepSection {
-    /// The document.
     pub doc_id: String,
-    /// Locator of the section.
     pub locator: String,
-    /// The section.
     pub section_id: String,
-    /// Its title.
     pub title: String,
     /// Number of matching lines in its own text.
     pub matches: usize,
@@ -123,9 +107,6 @@ pub struct GrepSection {
 
 impl Archive {
     /// Sections in `scope` with matching lines, those with most first; at most `options.limit`.
-    ///
-    /// # Errors
-    /// As [`Archive::grep`].
     pub async fn grep_sections(
         &self,
         scope: &str,
@@ -179,9 +160,6 @@ impl Archive {
     }
 
     /// Matching lines in `scope`: a document, a part of one, a folder or an axis path.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the pattern or the scope is invalid, or the store cannot be read.
     pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepResponse, ApiError> {
         let pattern = if options.fixed {
             regex::escape(&options.pattern)
@@ -340,7 +318,7 @@ pub fn page_label(body: &SourceBody, page: PageNo) -> Option<String> {
     }
 }
 
-/// The line, or what stands around its first match, and where it matches.
+/// The line, or the text around its first match, and where it matches.
 fn line_snippet(line: &str, first: usize, pattern: &LinePattern) -> (String, Vec<(usize, usize)>) {
     let start = if first > MAX_LINE_CHARS / 2 {
         line.floor_char_boundary(first - MAX_LINE_CHARS / 4)

@@ -8,7 +8,6 @@ use crate::Archive;
 /// How far the index of this machine follows the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct IndexState {
-    /// Documents in the index.
     pub documents: u64,
     /// Size on disk.
     pub bytes: u64,
@@ -19,9 +18,6 @@ pub struct IndexState {
 impl Archive {
     /// The state of the index; `None` without one, or before it is opened. Walks no documents, so those that the index has in an
     /// older version count as indexed.
-    ///
-    /// # Errors
-    /// [`stemma_store::PortError`] when the catalog cannot be read.
     pub fn index_state(&self) -> PortResult<Option<IndexState>> {
         let Some(index) = self.cache.as_ref().map(|cache| cache.index()) else {
             return Ok(None);

@@ -1,5 +1,7 @@
 //! The Items of a filing.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{format_pages, section_locator};
@@ -13,13 +15,11 @@ use crate::{ApiError, Archive, DocumentInfo};
 /// The Item map of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FilingItems {
-    /// The document.
     pub document: DocumentInfo,
     /// The Items of its form, in the order of the form; empty for forms without known Items.
     pub items: Vec<ItemInfo>,
 }
 
-/// An Item of a filing.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemInfo {
     /// Form, Part and number: `10-K.II.7A`; `null` if the tree has no Item map.
@@ -32,7 +32,6 @@ pub struct ItemInfo {
     pub locator: Option<String>,
     /// The section under its heading.
     pub section_id: Option<String>,
-    /// Its title.
     pub title: String,
     /// How the document answers it; `null` if the tree has no Item map.
     #[schema(value_type = Option<String>)]
@@ -54,7 +53,6 @@ pub struct ItemInfo {
     pub content: Vec<ItemContent>,
 }
 
-/// Where the content of an Item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ItemContent {
     /// The quoted reference.
@@ -79,9 +77,7 @@ impl ItemInfo {
             section_id: item.section.map(|id| id.to_string()),
             title: item.title.clone(),
             status: Some(item.status),
-            pages: item
-                .pages
-                .map(|span| (span.start().get(), span.end().get())),
+            pages: item.pages.map(PageSpan::bounds),
             bytes: item.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: item.tokens,
             boundary_unverifiable: item.boundary_unverifiable,
@@ -104,10 +100,7 @@ impl ItemInfo {
             section_id: Some(section.id.to_string()),
             title: section.title.clone(),
             status: None,
-            pages: section
-                .span
-                .pages()
-                .map(|span| (span.start().get(), span.end().get())),
+            pages: section.span.pages().map(PageSpan::bounds),
             bytes: section.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: section.tokens,
             boundary_unverifiable: false,
@@ -138,9 +131,6 @@ impl ItemContent {
 
 impl Archive {
     /// The Item map of a document.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
     pub async fn items(&self, locator: &str) -> Result<FilingItems, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
         Ok(FilingItems {
@@ -163,6 +153,16 @@ pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
     all.iter()
         .filter_map(|item| ItemInfo::from_titles(item, tree, label))
         .collect()
+}
+
+/// The fragments of Items by section; the first if a heading names several.
+pub(crate) fn item_fragments(tree: &SectionTree) -> HashMap<SectionId, String> {
+    let mut fragments = HashMap::new();
+    for item in items::section_items(tree) {
+        let fragment = fragments.entry(item.section);
+        fragment.or_insert_with(|| item.fragment());
+    }
+    fragments
 }
 
 /// The Item of a section; the first if its heading names several.
@@ -192,17 +192,9 @@ pub fn find_indexed_item(
     number: &str,
 ) -> Option<(ItemInfo, Vec<PageSpan>)> {
     let item = items::find_in_map(tree, part, number).filter(|item| item.section.is_none())?;
-    Some((
-        ItemInfo::from_item_map(item, tree, label),
-        item.content
-            .iter()
-            .filter_map(|link: &ItemLink| {
-                if let ItemTarget::Pages(pages) = link.target {
-                    Some(pages)
-                } else {
-                    None
-                }
-            })
-            .collect(),
-    ))
+    let pages = item.content.iter().filter_map(|link| match link.target {
+        ItemTarget::Pages(pages) => Some(pages),
+        _ => None,
+    });
+    Some((ItemInfo::from_item_map(item, tree, label), pages.collect()))
 }

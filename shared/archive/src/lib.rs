@@ -63,7 +63,7 @@ pub use documents::{
     DisputedFigure, DocumentInfo, FailureInfo, PageContent, PageRecognition, SectionInfo,
     SectionRecognition,
 };
-pub use error::{ApiError, is_store_error};
+pub use error::{ApiError, is_store_error, shell_quoted};
 pub use explain::PageHeadings;
 pub use export::{ExportFormat, ExportedFile};
 pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};

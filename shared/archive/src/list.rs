@@ -62,7 +62,6 @@ pub struct FolderListing {
     pub total: usize,
     /// Folders, or values of an axis.
     pub folders: Vec<FolderEntry>,
-    /// Documents.
     pub documents: Vec<DocumentInfo>,
     /// Axes that narrow the listing.
     pub axes: Vec<FacetEntry>,
@@ -71,9 +70,7 @@ pub struct FolderListing {
 /// A folder, or a value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FolderEntry {
-    /// Its name.
     pub name: String,
-    /// Locator.
     pub locator: String,
     /// Number of documents in it, with those of subfolders.
     pub documents: usize,
@@ -84,7 +81,6 @@ pub struct FolderEntry {
 pub struct FacetEntry {
     /// `company`, `form` …
     pub axis: &'static str,
-    /// Locator.
     pub locator: String,
     /// Distinct values among the documents of the folder.
     pub values: usize,
@@ -112,11 +108,8 @@ impl ListRequest {
     fn path(&self) -> String {
         let scope = self.scope.clone().unwrap_or_default();
         self.facets.iter().fold(scope, |path, (facet, value)| {
-            format!(
-                "{}{}",
-                path.trim_end_matches('/'),
-                value_path(*facet, value)
-            )
+            let path = path.trim_end_matches('/');
+            format!("{path}{}", value_path(*facet, value))
         })
     }
 
@@ -124,12 +117,8 @@ impl ListRequest {
     fn cursor_key(&self) -> String {
         let words = self.words.as_deref().unwrap_or_default().to_lowercase();
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!(
-            "{}\n{:?}\n{}\n{words}",
-            self.path(),
-            self.filter,
-            self.order
-        )
+        let Self { filter, order, .. } = self;
+        format!("{}\n{filter:?}\n{order}\n{words}", self.path())
     }
 }
 
@@ -145,11 +134,7 @@ impl FolderContents {
 
     // The names under which its documents are listed.
     pub(crate) fn leaf_names(&self, scope: &Scope) -> Vec<String> {
-        let folders: Vec<&str> = self
-            .folders
-            .iter()
-            .map(|folder| folder.name.as_str())
-            .collect();
+        let folders: Vec<&str> = self.folders.iter().map(|it| it.name.as_str()).collect();
         path::file_names(scope, &self.documents, &folders)
     }
 }
@@ -157,18 +142,13 @@ impl FolderContents {
 impl Archive {
     /// Lists a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document. With a filter or words:
     /// the documents in it and its subfolders that match.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the scope names nothing, or two things, or the filter is invalid.
     pub fn list(&self, request: &ListRequest) -> Result<FolderListing, ApiError> {
         let contents = self.folder(request)?;
         Ok(FolderListing {
             scope: request.path(),
             total: contents.total,
             folders: contents.folders,
-            documents: contents
-                .documents
-                .iter()
+            documents: (contents.documents.iter())
                 .map(|listed| DocumentInfo::from_catalog(listed))
                 .collect(),
             axes: contents.axes,
@@ -176,9 +156,6 @@ impl Archive {
     }
 
     /// Like [`Archive::list`], with documents as the catalog has them.
-    ///
-    /// # Errors
-    /// As [`Archive::list`].
     pub fn folder(&self, request: &ListRequest) -> Result<FolderContents, ApiError> {
         let order = request.order;
         if request.filter.is_some() || request.words.is_some() {
@@ -193,31 +170,16 @@ impl Archive {
             ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
         };
         if order != DocumentOrder::default() {
-            let positions = contents.documents.into_iter();
-            let mut documents: Vec<_> = positions.map(|it| (order.position(&it), it)).collect();
-            documents.sort_by(|(one, _), (other, _)| order.compare(one, other));
-            contents.documents = documents.into_iter().map(|(_, it)| it).collect();
+            let documents = self
+                .catalog
+                .set_of(contents.documents.iter().map(|it| it.doc()))?;
+            let documents = self.catalog.list_ordered(&documents, order, None);
+            contents.documents = documents.collect::<PortResult<_>>()?;
         }
         Ok(contents)
     }
 
-    /// A page of the documents in a scope and its subfolders that match, in the order of the request.
-    ///
-    /// # Errors
-    /// As [`Archive::list`], and for a cursor of another list.
-    pub fn list_documents(
-        &self,
-        request: &ListRequest,
-        limit: usize,
-        cursor: Option<&str>,
-    ) -> Result<DocumentList, ApiError> {
-        self.list_selected(&self.select(request)?, request, limit, cursor)
-    }
-
-    /// A page of the documents that [`Archive::select`] found for the request.
-    ///
-    /// # Errors
-    /// As [`Archive::list_documents`].
+    /// A page of the documents that [`Archive::select`] found for the request, in its order.
     pub fn list_selected(
         &self,
         selected: &DocumentSet,
@@ -244,7 +206,7 @@ impl Archive {
         Ok(DocumentList {
             items: page
                 .iter()
-                .map(|listed| DocumentInfo::from_catalog(listed))
+                .map(|it| DocumentInfo::from_catalog(it))
                 .collect(),
             next_cursor,
             total,
@@ -252,9 +214,6 @@ impl Archive {
     }
 
     /// The documents in a scope and its subfolders that match.
-    ///
-    /// # Errors
-    /// As [`Archive::list`].
     pub fn select(&self, request: &ListRequest) -> Result<DocumentSet, ApiError> {
         let filter = parse_filter(request.filter.as_ref())?;
         let documents = match self.scope_set(&request.path()) {
@@ -270,9 +229,6 @@ impl Archive {
     }
 
     /// Whether a path names a folder or an axis, rather than a document or a part of one.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
     pub fn is_folder(&self, path: &str) -> Result<bool, ApiError> {
         Ok(matches!(
             self.catalog.resolve_path(path)?,
@@ -297,37 +253,25 @@ impl Archive {
             });
         }
         // Axis paths are flat: their documents come from many folders.
-        let level = if recursive || !scope.filters.is_empty() {
-            let documents = self.catalog.list(&inside).collect::<PortResult<_>>()?;
-            FolderLevel {
-                documents,
+        let level = match recursive || !scope.filters.is_empty() {
+            true => FolderLevel {
+                documents: self.catalog.list(&inside).collect::<PortResult<_>>()?,
                 folders: Vec::new(),
-            }
-        } else {
-            self.catalog.folder_level(&scope.folder)?
+            },
+            false => self.catalog.folder_level(&scope.folder)?,
         };
         let folders = level
             .folders
             .into_iter()
-            .map(|(name, documents)| {
-                let below = [scope.folder.as_str(), &name]
-                    .into_iter()
-                    .filter(|part| !part.is_empty());
-                let inside = Scope {
-                    folder: below.collect::<Vec<_>>().join("/"),
-                    ..Scope::default()
-                };
-                FolderEntry {
-                    name,
-                    locator: inside.path(),
-                    documents,
-                }
-            })
-            .collect();
-        let axes = if total > 1 {
-            self.narrowing_facets(scope)?
-        } else {
-            Vec::new()
+            .map(|(name, documents)| FolderEntry {
+                locator: scope.subfolder(&name).path(),
+                name,
+                documents,
+            });
+        let folders = folders.collect();
+        let axes = match total {
+            0 | 1 => Vec::new(),
+            _ => self.narrowing_facets(scope)?,
         };
         Ok(FolderContents {
             total,
@@ -339,54 +283,35 @@ impl Archive {
 
     fn facet_values(&self, scope: &Scope, axis: Property) -> PortResult<Vec<FolderEntry>> {
         // A range gives way to the values in it.
-        let filters = scope
-            .filters
-            .iter()
-            .filter(|(on, _)| *on != axis)
-            .cloned()
-            .collect();
-        let base = Scope {
-            folder: scope.folder.clone(),
-            filters,
-            values_of: None,
-        }
-        .path();
-        let buckets = scope.buckets(axis, &self.catalog)?.into_iter();
-        let entries = buckets.map(|group| {
-            let locator = format!(
-                "{}{}",
-                base.trim_end_matches('/'),
-                group.selector.path(axis)
-            );
-            FolderEntry {
-                name: group.name,
-                locator,
-                documents: group.documents,
-            }
+        let base = scope.without(axis).path();
+        let base = base.trim_end_matches('/');
+        let buckets = scope.buckets(axis, &self.catalog)?;
+        let entries = buckets.into_iter().map(|group| FolderEntry {
+            locator: format!("{base}{}", group.selector.path(axis)),
+            name: group.name,
+            documents: group.documents,
         });
         Ok(entries.collect())
     }
 
     // Axes with more than one value, which would narrow the listing.
     fn narrowing_facets(&self, scope: &Scope) -> PortResult<Vec<FacetEntry>> {
-        let base = Scope {
+        let path = Scope {
             values_of: None,
             ..scope.clone()
         }
         .path();
-        // Filing dates are narrowed from year to month, and no further.
-        let is_filed_narrowed = scope
-            .filters
-            .iter()
-            .any(|(axis, _)| *axis == Property::Filed);
-        let open = Property::facets().filter(|axis| *axis != Property::Filed || !is_filed_narrowed);
+        let base = path.trim_end_matches('/');
         let mut entries = Vec::new();
-        for axis in open {
-            let values = scope.value_count(axis, &self.catalog)?;
-            let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.facet_name());
-            if values > 1 {
+        for facet in Property::facets() {
+            // Filing dates are narrowed from year to month, and no further.
+            let is_narrowed = scope.filters.iter().any(|(on, _)| *on == facet);
+            let values = scope.value_count(facet, &self.catalog)?;
+            if values > 1 && !(facet == Property::Filed && is_narrowed) {
+                let axis = facet.facet_name();
+                let locator = format!("{base}/@{axis}");
                 entries.push(FacetEntry {
-                    axis: axis.facet_name(),
+                    axis,
                     locator,
                     values,
                 });

@@ -1,7 +1,7 @@
 //! Images of pages: drawn in a child process, drawn once for all who ask meanwhile, and cached.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use stemma_retrieval::cache::Cache;
 use stemma_store::Env;
 use tokio::sync::Semaphore;
 
-use crate::archive::no_tree;
+use crate::answer_service::lock;
 use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::read::page_number;
@@ -50,9 +50,6 @@ pub struct PageImages {
 #[async_trait]
 pub trait SourceFiles: Send + Sync {
     /// The bytes of a version, at most `max_bytes`. The caller checks their digest.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the file is not there, is too large, or must not be read.
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, ApiError>;
 }
 
@@ -109,8 +106,7 @@ impl PageImages {
         request: &ImageRequest,
     ) -> Result<Bytes, ApiError> {
         let label = &listed.label;
-        let tree = archive.load_tree(listed).await?;
-        let extent = tree.ok_or_else(|| no_tree(listed))?.tree.extent;
+        let extent = archive.require_tree(listed).await?.tree.extent;
         page_number(label, extent, request.page.get())?;
         let id = self.image_id(archive, listed, request);
         if let Some(image) = self.images.get(&id, self.env.now_ms()) {
@@ -127,7 +123,7 @@ impl PageImages {
         listed: &CatalogDocument,
         request: &ImageRequest,
     ) -> Result<Drawing, ApiError> {
-        let mut in_flight = self.lock_in_flight();
+        let mut in_flight = lock(&self.in_flight);
         if let Some(drawing) = in_flight.get(&id) {
             return Ok(drawing.clone());
         }
@@ -211,12 +207,6 @@ impl PageImages {
         }
         Ok(bytes)
     }
-
-    fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Drawing>> {
-        self.in_flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 // Ends with the drawing, also if that panics.
@@ -227,15 +217,12 @@ struct InFlightEntry<'i> {
 
 impl Drop for InFlightEntry<'_> {
     fn drop(&mut self) {
-        self.images.lock_in_flight().remove(&self.id);
+        lock(&self.images.in_flight).remove(&self.id);
     }
 }
 
 impl Archive {
     /// The document and the page of a locator that names one page: `3M_2022_10K#p=5`.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing, two things, or another part than one page.
     pub fn one_page(&self, locator: &str) -> Result<(Arc<CatalogDocument>, PageNo), ApiError> {
         let (listed, fragment) = self.locate(locator)?;
         if let Some(Fragment::Pages(spans)) = &fragment
@@ -357,7 +344,7 @@ mod tests {
         let cached = images.image(&archive, &listed, &request).await;
         assert_eq!(cached, drawn[0]);
         assert_eq!(renderer.begun.load(Ordering::SeqCst), 1);
-        assert!(images.lock_in_flight().is_empty());
+        assert!(lock(&images.in_flight).is_empty());
     }
 
     #[tokio::test]

@@ -1,18 +1,17 @@
-//! Where the words of a page stand, for a text layer over its image.
+//! The places of the words of a page, for a text layer over its image.
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{
-    Line, Page, PageNo, PageSpan, Position, PublishedTree, Recognition, Rect, SectionId,
-    SectionSpan, SourceFormat, WordReading,
+    Line, Page, PageNo, PageSpan, PublishedTree, Recognition, Rect, SectionId, SectionSpan,
+    SourceFormat, WordReading,
 };
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
 use crate::documents::{PageRecognition, printed_label};
-use crate::error::shell_quoted;
 use crate::read::page_number;
 use crate::{ApiError, Archive};
 
@@ -21,7 +20,6 @@ use crate::{ApiError, Archive};
 pub struct PageWords {
     /// The document's id.
     pub doc_id: String,
-    /// Locator of the page.
     pub locator: String,
     /// Physical page, from 1.
     pub page: u32,
@@ -39,12 +37,11 @@ pub struct PageWords {
     pub ocr: Option<PageRecognition>,
     /// Lines in reading order.
     pub lines: Vec<WordLine>,
-    /// Where the requested section stands on this page: a box for each column.
+    /// The place of the requested section on this page: a box for each column.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extent: Vec<PageRect>,
 }
 
-/// A line of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct WordLine {
     /// Its box.
@@ -72,10 +69,6 @@ pub struct PageWord {
 
 impl Archive {
     /// The words of page `number` of the document that a locator names; with a section, its place on the page.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing or two things, the document has no such page or section, or its text is not
-    /// in the store.
     pub async fn page_words(
         &self,
         locator: &str,
@@ -85,24 +78,22 @@ impl Archive {
         let (listed, published, _) = self.load_published(locator).await?;
         let label = &listed.label;
         let number = page_number(label, published.tree.extent, number)?;
-        let span_of = |id| {
-            let section = published.tree.section(id).map(|section| section.span);
-            section.ok_or_else(|| {
-                let next = format!("stemma tree {}", shell_quoted(label));
-                let message = format!("`{label}` has no section {id}");
-                ApiError::new("locator.no_section", message, next).with_document(label)
-            })
+        let span = match section {
+            Some(id) => {
+                let found = published.tree.section(id).map(|section| section.span);
+                Some(found.ok_or_else(|| {
+                    let message = format!("`{label}` has no section {id}");
+                    ApiError::in_document("locator.no_section", message, label)
+                })?)
+            }
+            None => None,
         };
-        let span = section.map(span_of).transpose()?;
         let page = self.stored_page(&listed, &published, number).await?;
         let page = page.ok_or_else(|| no_text(&listed))?;
         Ok(page.words(&listed, span))
     }
 
     /// A page of a document; `None` if its text is not in the store.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the store cannot be read or is damaged, as when the document has no such page.
     pub async fn stored_page(
         &self,
         listed: &CatalogDocument,
@@ -139,7 +130,7 @@ pub struct StoredPage {
 }
 
 impl StoredPage {
-    /// Its words, and where the lines of a section stand.
+    /// Its words, and the places of the lines of a section.
     pub fn words(&self, listed: &CatalogDocument, section: Option<SectionSpan>) -> PageWords {
         let page = &self.page;
         let boxes = PageBoxes::new(page);
@@ -178,11 +169,12 @@ impl<'p> PageBoxes<'p> {
     }
 
     fn lines(&self) -> Vec<WordLine> {
-        // Of all words of the page, line by line.
-        let readings = self.page.recognition().into_iter();
-        let mut readings = readings.flat_map(Recognition::words);
-        let lines = self.page.lines.iter();
-        lines
+        // All words on the page, by line.
+        let recognition = self.page.recognition();
+        let mut readings = recognition.into_iter().flat_map(Recognition::words);
+        self.page
+            .lines
+            .iter()
             .map(|line| self.line(line, readings.by_ref()))
             .collect()
     }
@@ -211,23 +203,17 @@ impl<'p> PageBoxes<'p> {
         }
     }
 
-    // The boxes of a section's lines on page `number`. A line above or beside those before it begins a new column.
+    // The boxes of a section's lines on page `number`. A line above or next to those before it begins a new column.
     fn extent(&self, span: SectionSpan, number: PageNo) -> Vec<PageRect> {
         let SectionSpan::Pages { from, to, .. } = span else {
             return Vec::new();
         };
-        let is_inside = |at: Position| {
-            let at = (at.page, at.line);
-            (from.page, from.line) <= at && to.is_none_or(|to| at < (to.page, to.line))
-        };
         let mut columns: Vec<Rect> = Vec::new();
         for (index, line) in (0..).zip(&self.page.lines) {
-            let at = Position {
-                page: number,
-                line: index,
-                y: line.rect.y0,
-            };
-            if !is_inside(at) || line.is_furniture() {
+            let at = (number, index);
+            let is_inside =
+                (from.page, from.line) <= at && to.is_none_or(|to| at < (to.page, to.line));
+            if !is_inside || line.is_furniture() {
                 continue;
             }
             match columns.last_mut() {
@@ -267,7 +253,7 @@ fn fraction(length: f32, whole: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{DisputedWord, LineRole, PageOrigin, Pt, Turn, Word};
+    use stemma_document::{DisputedWord, LineRole, PageOrigin, Position, Pt, Turn, Word};
 
     use super::*;
 

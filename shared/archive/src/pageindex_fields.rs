@@ -25,24 +25,17 @@ pub fn created_at(listed: &CatalogDocument) -> Option<String> {
 
 /// One sentence about a document: its own, or why it has none.
 pub fn description(listed: &CatalogDocument) -> String {
-    let own = listed.entry().and_then(|entry| entry.description.clone());
-    let text = own
-        .or_else(|| {
-            listed
-                .failure
-                .as_ref()
-                .map(|failure| failure.message.clone())
-        })
-        .unwrap_or_default();
+    let own = listed
+        .entry()
+        .and_then(|entry| entry.description.as_deref());
+    let failure = listed.failure.as_ref().map(|it| it.message.as_str());
+    let text = own.or(failure).unwrap_or_default();
     text.chars().take(DESCRIPTION_CHARS).collect()
 }
 
 /// Pages of a document; `None` for texts, and for documents that were not read yet.
 pub fn page_count(listed: &CatalogDocument) -> Option<u32> {
-    listed.entry().and_then(|entry| match entry.extent {
-        stemma_document::Extent::Pages(pages) => Some(pages),
-        stemma_document::Extent::Lines(_) => None,
-    })
+    listed.entry()?.extent.pages()
 }
 
 /// Facts stated in a document, the first value of each name.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, format_pages, section_locator};
-use stemma_catalog::newest_claim;
 use stemma_document::{
     EvidenceSource, Extent, PageNo, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
     SectionTree, SourceBody, text,
@@ -16,7 +15,6 @@ use utoipa::ToSchema;
 
 use crate::archive::{no_text, no_tree, spawn_cpu};
 use crate::documents::PageContent;
-use crate::error::shell_quoted;
 use crate::items::{self, ItemInfo};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
@@ -38,7 +36,6 @@ pub struct TextResponse {
     pub doc_id: String,
     /// Its file name.
     pub name: String,
-    /// Locator of the text.
     pub locator: String,
     /// The section, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +59,6 @@ pub struct TextResponse {
 /// Details of a document, and of one of its sections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StatResponse {
-    /// The document.
     pub document: DocumentInfo,
     /// URI of the file.
     pub uri: String,
@@ -77,7 +73,6 @@ pub struct StatResponse {
     /// How much text recognition (OCR) read, and a model that sees looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recognition: Option<String>,
-    /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<ItemInfo>,
     /// A newer version that has no tree.
@@ -88,10 +83,8 @@ pub struct StatResponse {
     pub section: Option<SectionDetails>,
 }
 
-/// Details of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionDetails {
-    /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
     /// Titles from the root to the section.
@@ -100,11 +93,9 @@ pub struct SectionDetails {
     #[schema(value_type = String)]
     #[serde(rename = "witness")]
     pub evidence_source: EvidenceSource,
-    /// Tokens of its own text.
     pub own_tokens: u32,
     /// Number of direct subsections.
     pub children: usize,
-    /// Summary.
     pub summary: Option<String>,
     /// How the summary was made.
     pub summary_by: Option<String>,
@@ -123,9 +114,6 @@ pub struct SectionReference {
 
 impl Archive {
     /// Reads the text that a locator names; without a fragment, the whole document.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing or two things, a page past the end, or a text that is not there.
     pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
         let (listed, published, fragment) = self.load_published(locator).await?;
         match &fragment {
@@ -192,10 +180,7 @@ impl Archive {
         path: Vec<String>,
         part: TextScope,
     ) -> Result<TextResponse, ApiError> {
-        let body = self
-            .load_body(published)
-            .await?
-            .ok_or_else(|| no_text(listed))?;
+        let body = self.require_body(listed, published).await?;
         let tokens = match part {
             TextScope::Full => section.tokens,
             TextScope::Own => section.own_tokens,
@@ -209,16 +194,13 @@ impl Archive {
                 TextScope::Own => text::own_text(section, &body),
             })
         });
-        let text = text.await?;
-        let locator = section_locator(&listed.label, section.id);
-        let view = SectionInfo::new(&published.tree, section, &listed.label);
-        let item = items::item_at_section(&published.tree, &listed.label, section.id);
+        let label = &listed.label;
         Ok(TextResponse {
-            section: Some(view),
-            item,
+            section: Some(SectionInfo::new(&published.tree, section, label)),
+            item: items::item_at_section(&published.tree, label, section.id),
             path,
-            text,
-            ..empty_response(listed, locator, tokens)
+            text: text.await?,
+            ..empty_response(listed, section_locator(label, section.id), tokens)
         })
     }
 
@@ -271,11 +253,7 @@ impl Archive {
         listed: &CatalogDocument,
         published: &PublishedTree,
     ) -> Result<TextResponse, ApiError> {
-        let body = self
-            .load_body(published)
-            .await?
-            .ok_or_else(|| no_text(listed))?;
-        let SourceBody::Lines(text) = body else {
+        let SourceBody::Lines(text) = self.require_body(listed, published).await? else {
             return Err(no_text(listed));
         };
         let tokens = text.tokens.iter().sum();
@@ -287,9 +265,6 @@ impl Archive {
     }
 
     /// Details of the document or section that a locator names, also for documents without a tree.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
     pub async fn stat(&self, locator: &str) -> Result<StatResponse, ApiError> {
         let (listed, fragment) = self.locate(locator)?;
         let published = self.load_tree(&listed).await?;
@@ -301,8 +276,6 @@ impl Archive {
                 section_details(&published.tree, &listed.label, &published.tree.path_to(id))
             }
         };
-        let newest =
-            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
         let version = listed.version();
         Ok(StatResponse {
             document: DocumentInfo::from_catalog(&listed),
@@ -314,28 +287,22 @@ impl Archive {
                 .map(|published| items::list_items(&published.tree, &listed.label))
                 .unwrap_or_default(),
             recognition: published.as_ref().and_then(|published| {
-                let mut gaps = published.tree.gaps.iter();
-                let note = gaps.find(|gap| gap.code == "ocr.recognized");
-                note.map(|gap| gap.detail.clone())
+                let gaps = &published.tree.gaps;
+                let note = gaps.iter().find(|gap| gap.code == "ocr.recognized")?;
+                Some(note.detail.clone())
             }),
             provenance: published.map(|published| published.tree.provenance.clone()),
-            newer_version: newest
-                .map(|newest| newest.seq)
-                .filter(|seq| *seq > version.seq),
+            newer_version: self.newer_version(&listed).await?,
             section,
         })
     }
 }
 
 /// Page `number` of a document with pages.
-///
-/// # Errors
-/// [`ApiError`] when the document is a text without pages, or has fewer.
 pub(crate) fn page_number(label: &str, extent: Extent, number: u32) -> Result<PageNo, ApiError> {
     let Extent::Pages(count) = extent else {
-        let next = format!("stemma tree {}", shell_quoted(label));
         let message = format!("`{label}` is a text without pages");
-        return Err(ApiError::new("document.no_pages", message, next).with_document(label));
+        return Err(ApiError::in_document("document.no_pages", message, label));
     };
     let page = PageNo::new(number).filter(|page| page.get() <= count);
     page.ok_or_else(|| {
@@ -346,12 +313,9 @@ pub(crate) fn page_number(label: &str, extent: Extent, number: u32) -> Result<Pa
 }
 
 fn empty_response(listed: &CatalogDocument, locator: String, tokens: u32) -> TextResponse {
-    let version = listed.version();
-    let doc_id = version.doc.to_string();
-    let name = version.name.clone();
     TextResponse {
-        doc_id,
-        name,
+        doc_id: listed.doc().to_string(),
+        name: listed.version().name.clone(),
         locator,
         section: None,
         item: None,
@@ -364,17 +328,17 @@ fn empty_response(listed: &CatalogDocument, locator: String, tokens: u32) -> Tex
 
 fn section_details(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<SectionDetails> {
     let section = path.last()?;
-    let own = tree
+    let references = tree
         .references
         .iter()
-        .filter(|reference| reference.from == section.id);
-    let references = own.map(|reference| SectionReference {
-        text: reference.text.clone(),
-        to: match reference.to {
-            ReferenceTarget::Section(id) => Some(section_locator(label, id)),
-            ReferenceTarget::Unresolved => None,
-        },
-    });
+        .filter(|reference| reference.from == section.id)
+        .map(|reference| SectionReference {
+            text: reference.text.clone(),
+            to: match reference.to {
+                ReferenceTarget::Section(id) => Some(section_locator(label, id)),
+                ReferenceTarget::Unresolved => None,
+            },
+        });
     Some(SectionDetails {
         section: SectionInfo::new(tree, section, label),
         path: path.iter().map(|section| section.title.clone()).collect(),

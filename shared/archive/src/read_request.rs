@@ -2,15 +2,12 @@
 
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, format_pages};
-use stemma_document::{
-    Extent, PageSpan, PublishedTree, Section, SectionId, SectionSpan, SectionTree,
-};
+use stemma_document::{Extent, PageSpan, PublishedTree, SectionId, SectionTree};
 
 use crate::ApiError;
 use crate::items::{self, ItemInfo};
 use crate::tree::resolve_section;
 
-/// What to read of a document.
 #[derive(Debug, Clone)]
 pub enum ReadRequest {
     /// Pages, or lines in a document without pages.
@@ -34,9 +31,6 @@ pub struct RequestedPages {
 
 impl ReadRequest {
     /// The request for `part` of a document, limited to `pages`, and the Item that it is.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the document does not have the part, or only refers to where it is.
     pub fn new(
         listed: &CatalogDocument,
         published: &PublishedTree,
@@ -57,9 +51,12 @@ impl ReadRequest {
             {
                 if spans.is_empty() {
                     let message = format!("`{label}` answers Item {number} elsewhere");
-                    let content = item.content.into_iter();
-                    let elsewhere = content.filter_map(|link| link.to.or(link.outside));
-                    return Err(ApiError::invalid(message).with_candidates(elsewhere.collect()));
+                    let elsewhere = item
+                        .content
+                        .into_iter()
+                        .filter_map(|link| link.to.or(link.outside))
+                        .collect();
+                    return Err(ApiError::invalid(message).with_candidates(elsewhere));
                 }
                 Ok((Self::Pages(pages.unwrap_or(spans)), Some(item)))
             }
@@ -74,21 +71,20 @@ impl ReadRequest {
     }
 
     /// The pages or lines that are requested.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the tree does not have the section.
     pub fn pages(&self, tree: &SectionTree) -> Result<RequestedPages, ApiError> {
-        let (total, unit) = match tree.extent {
-            Extent::Pages(pages) => (pages, "page"),
-            Extent::Lines(lines) => (lines, "line"),
+        let total = tree.extent.size();
+        let unit = match tree.extent {
+            Extent::Pages(_) => "page",
+            Extent::Lines(_) => "line",
         };
         let (whole, requested) = match self {
             Self::Pages(requested) => ((1, total), Some(requested)),
             Self::Section(id, requested) => {
-                let section = tree.section(*id);
-                let section = section
+                let section = tree
+                    .section(*id)
                     .ok_or_else(|| ApiError::invalid(format!("there is no section {id}")))?;
-                (bounds(section), requested.as_ref())
+                let (start, end) = section.span.bounds();
+                ((start, end.max(start)), requested.as_ref())
             }
         };
         let (inside, outside) = match requested {
@@ -123,13 +119,5 @@ impl RequestedPages {
         ApiError::invalid(format!(
             "`{name}` has {unit}s 1-{total}; {requested} is not among them"
         ))
-    }
-}
-
-// Pages or lines, 1-based and inclusive.
-fn bounds(section: &Section) -> (u32, u32) {
-    match section.span {
-        SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
-        SectionSpan::Lines { start, end } => (start, end.max(start)),
     }
 }

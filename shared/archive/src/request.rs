@@ -36,10 +36,8 @@ pub(crate) fn in_range(
     if (least..=most).contains(&number) {
         return Ok(number);
     }
-    Err(ApiError::invalid_field(
-        pointer,
-        format!("{} is from {least} to {most}", &pointer[1..]),
-    ))
+    let message = format!("{} is from {least} to {most}", &pointer[1..]);
+    Err(ApiError::invalid_field(pointer, message))
 }
 
 // serde would also read a struct from an array; limits must be an object.

@@ -117,20 +117,17 @@ impl SearchRequest {
     /// # Errors
     /// [`ApiError`] for an unknown name, or a budget for a strategy that asks no model.
     pub fn retrieval_strategy(&self) -> Result<RetrievalStrategy, ApiError> {
-        let name = self.strategy.as_deref();
-        let strategy = name.map_or_else(
-            || Some(RetrievalStrategy::default()),
-            RetrievalStrategy::from_name,
-        );
+        let strategy = match self.strategy.as_deref() {
+            Some(name) => RetrievalStrategy::from_name(name),
+            None => Some(RetrievalStrategy::default()),
+        };
         let has_budget = self.budget_calls.is_some() || self.budget_tokens.is_some();
         match strategy {
-            Some(RetrievalStrategy::TreeSearch(strategy)) => {
-                Ok(RetrievalStrategy::TreeSearch(strategy))
+            Some(strategy @ RetrievalStrategy::TreeSearch(_)) => Ok(strategy),
+            _ if has_budget => {
+                let message = "a budget is for strategies that ask a model";
+                Err(ApiError::invalid_field("/budget_calls", message))
             }
-            _ if has_budget => Err(ApiError::invalid_field(
-                "/budget_calls",
-                "a budget is for strategies that ask a model",
-            )),
             Some(strategy) => Ok(strategy),
             None => {
                 let names = RetrievalStrategy::names().join(", ");
@@ -151,9 +148,6 @@ impl SearchRequest {
 
 impl Archive {
     /// Sections that match a query: ranked by the index, or chosen by a model that reads the section trees.
-    ///
-    /// # Errors
-    /// [`ApiError`] when a scope or Item names nothing, the query has no words, or the index cannot be read.
     pub async fn search(&self, request: &SearchRequest) -> Result<SearchResponse, ApiError> {
         let strategy = request.retrieval_strategy()?;
         let cursor_key = request.cursor_key();
@@ -286,11 +280,8 @@ impl Archive {
                     let message = format!(
                         "`{scope}` is a part of a document; a search goes through documents, or one Item"
                     );
-                    return Err(ApiError::new(
-                        "search.scope_invalid",
-                        message,
-                        "stemma search … --in DOCUMENT --item 1A",
-                    ));
+                    let next = "stemma search … --in DOCUMENT --item 1A";
+                    return Err(ApiError::new("search.scope_invalid", message, next));
                 }
                 Err(error) if error.code == "locator.folder" => {
                     docs.extend(self.catalog.ids(&self.scope_set(scope)?)?);
@@ -379,16 +370,14 @@ impl From<SearchError> for ApiError {
                 message,
                 "stemma grep finds any characters",
             ),
-            SearchError::NoItem { .. } => Self::new(
-                "search.item_unknown",
-                message,
-                "an Item is written 1A, II.1A or 2.02",
-            ),
-            SearchError::SkipTooLarge => Self::new(
-                "search.skip_too_large",
-                message,
-                "ask a narrower question, or give a scope",
-            ),
+            SearchError::NoItem { .. } => {
+                let next = "an Item is written 1A, II.1A or 2.02";
+                Self::new("search.item_unknown", message, next)
+            }
+            SearchError::SkipTooLarge => {
+                let next = "ask a narrower question, or give a scope";
+                Self::new("search.skip_too_large", message, next)
+            }
             SearchError::Port(error) => error.into(),
         }
     }

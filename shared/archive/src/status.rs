@@ -1,11 +1,12 @@
 //! Why a document is in its state, and what failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::newest_claim;
 use stemma_document::{DocId, Gap, blob_keys};
+use stemma_store::PortResult;
 
 use crate::error::shell_quoted;
 use crate::{ApiError, Archive, DocumentInfo, FailureInfo};
@@ -16,7 +17,6 @@ const MAX_COUNTED: usize = 10_000;
 /// Why a document is in its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateExplanation {
-    /// The document.
     pub document: DocumentInfo,
     /// One sentence.
     pub cause: String,
@@ -34,7 +34,6 @@ pub struct StateExplanation {
 /// Documents whose newest run failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailureReport {
-    /// Number of documents.
     pub total: usize,
     /// The listed ones grouped by code, most frequent first.
     pub reasons: Vec<ReasonRow>,
@@ -47,7 +46,6 @@ pub struct FailureReport {
 pub struct ReasonRow {
     /// Stable code.
     pub code: String,
-    /// Number of documents.
     pub documents: usize,
     /// Locator of one of them.
     pub example: String,
@@ -60,41 +58,26 @@ pub struct ReasonRow {
 /// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureRow {
-    /// The document.
     pub doc_id: String,
-    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
     /// `failed`, or `done` if it has an earlier tree.
     pub state: DocumentState,
-    /// The failure.
     #[serde(flatten)]
     pub failure: FailureInfo,
 }
 
 impl Archive {
-    /// Explains the state of the document that a locator names.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
     pub async fn why(&self, locator: &str) -> Result<StateExplanation, ApiError> {
         let listed = self.locate(locator)?.0;
         let artifacts = format!(
             "{}/a/",
             blob_keys::document_scope(&self.collection, listed.doc())
         );
-        let artifacts = self
-            .store
-            .blobs
-            .children(&artifacts, None, MAX_COUNTED)
-            .await?
-            .len();
-        let newest =
-            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
-        let newer_version = newest
-            .map(|newest| newest.seq)
-            .filter(|seq| *seq > listed.version().seq);
+        let blobs = &self.store.blobs;
+        let artifacts = blobs.children(&artifacts, None, MAX_COUNTED).await?.len();
+        let newer_version = self.newer_version(&listed).await?;
         let gaps = self
             .load_tree(&listed)
             .await?
@@ -112,23 +95,25 @@ impl Archive {
     }
 
     /// The newest claimed version of the document that a locator names, or else that of its newest tree.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
     pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
-        let claimed =
-            newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
-        Ok((
-            listed.doc(),
-            claimed.map_or(listed.version().seq, |claimed| claimed.seq),
-        ))
+        let claimed = self.claimed_version(&listed).await?;
+        Ok((listed.doc(), claimed.unwrap_or(listed.version().seq)))
+    }
+
+    // The claimed version after that of the listed tree or run.
+    pub(crate) async fn newer_version(&self, listed: &CatalogDocument) -> PortResult<Option<u64>> {
+        let claimed = self.claimed_version(listed).await?;
+        Ok(claimed.filter(|seq| *seq > listed.version().seq))
+    }
+
+    async fn claimed_version(&self, listed: &CatalogDocument) -> PortResult<Option<u64>> {
+        let blobs = self.store.blobs.as_ref();
+        let newest = newest_claim(blobs, &self.collection, listed.doc()).await?;
+        Ok(newest.map(|newest| newest.seq))
     }
 
     /// Documents in `scope` whose newest run failed.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the scope names nothing, or two things.
     pub fn failures(&self, scope: &str, limit: usize) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();
@@ -178,9 +163,8 @@ fn explain(
     gaps: &[Gap],
     newer: Option<u64>,
 ) -> (String, Option<String>) {
-    let ingest = || {
-        Some("run the same `stemma ingest` again to resume; finished steps are saved".to_owned())
-    };
+    let ingest = "run the same `stemma ingest` again to resume; finished steps are saved";
+    let ingest = Some(ingest.to_owned());
     if let Some(failure) = listed.failure.as_deref() {
         let tries = if failure.attempts == 1 {
             "1 try".into()
@@ -200,25 +184,22 @@ fn explain(
     }
     let label = shell_quoted(&listed.label);
     match listed.state {
-        DocumentState::Queued => ("queued, not started".into(), ingest()),
+        DocumentState::Queued => ("queued, not started".into(), ingest),
         DocumentState::Running | DocumentState::Failed | DocumentState::Cancelled => (
             format!(
                 "its run has not ended: {artifacts} results are kept, its tree is not published"
             ),
-            ingest(),
+            ingest,
         ),
         _ if newer.is_some() => (
             "its tree is published; a newer version is claimed and has none yet".into(),
-            ingest(),
+            ingest,
         ),
         DocumentState::DoneWithGaps => {
-            let what = gaps
-                .iter()
-                .map(|gap| gap.code.as_str())
-                .filter(|code| Gap::is_warning(code))
-                .collect::<std::collections::BTreeSet<_>>();
-            let what: Vec<&str> = what.into_iter().collect();
-            let mut cause = format!("its tree is published with warnings: {}", what.join(", "));
+            let codes = gaps.iter().map(|gap| gap.code.as_str());
+            let warnings: BTreeSet<&str> = codes.filter(|code| Gap::is_warning(code)).collect();
+            let warnings = Vec::from_iter(warnings).join(", ");
+            let mut cause = format!("its tree is published with warnings: {warnings}");
             if let Some(gap) = gaps.iter().find(|gap| is_unread(gap)) {
                 cause += &format!("; {}: {}", gap.code, gap.detail);
             }

@@ -1,10 +1,7 @@
 //! The tree of a document.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
 use stemma_document::{
     Doubt, Gap, ItemStatus, PublishedTree, Section, SectionId, SectionKind, SectionTree,
@@ -12,7 +9,7 @@ use stemma_document::{
 use utoipa::ToSchema;
 
 use crate::archive::{reserve_tree, spawn_cpu};
-use crate::items::{self as items_of, ItemContent};
+use crate::items::{self, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
 
 // Of a title in an outline.
@@ -38,7 +35,6 @@ pub struct TreeRequest {
 /// The tree of a document, or one section of it with all subsections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeResponse {
-    /// The document.
     pub document: DocumentInfo,
     /// Sections in reading order: all, or a page of them.
     pub sections: Vec<TreeRow>,
@@ -65,7 +61,6 @@ pub struct TreeResponse {
 pub struct TreeRow {
     /// 1 for top sections.
     pub depth: usize,
-    /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
     /// The Item: `item-1A`.
@@ -78,7 +73,6 @@ pub struct TreeRow {
     /// Where its content is, if not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ItemContent>,
-    /// Summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
@@ -105,9 +99,6 @@ impl TreeRow {
 
 impl Archive {
     /// The tree of the document, section or Item that a locator names.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree; or for a cursor of another request.
     pub async fn tree(&self, request: &TreeRequest) -> Result<TreeResponse, ApiError> {
         let (listed, published, part) = self.load_published(&request.locator).await?;
         if request.limit.is_none() {
@@ -138,25 +129,17 @@ impl TreeRequest {
             None => self.skip,
             cursor => cursor::decode_offset(cursor, &cursor_key)?,
         };
-        let is_within_depth = |level: &usize| self.depth.is_none_or(|depth| *level <= depth);
-        let below_root = rows_below(tree, root);
-        let (within, hidden): (Vec<_>, Vec<_>) = below_root
+        let (within, hidden): (Vec<_>, Vec<_>) = rows_below(tree, root)
             .into_iter()
-            .partition(|(level, _)| is_within_depth(level));
-        let page = within
+            .partition(|(level, _)| self.depth.is_none_or(|depth| *level <= depth));
+        let item_of = items::item_fragments(tree);
+        let sections: Vec<TreeRow> = within
             .iter()
             .skip(skip)
-            .take(self.limit.unwrap_or(usize::MAX));
-        let mut item_of: HashMap<SectionId, String> = HashMap::new();
-        for item in items::section_items(tree) {
-            item_of
-                .entry(item.section)
-                .or_insert_with(|| item.fragment());
-        }
-        let sections: Vec<TreeRow> = page
+            .take(self.limit.unwrap_or(usize::MAX))
             .map(|(level, section)| {
                 let summary = section.summary.as_ref().filter(|_| self.summaries);
-                let answer = items_of::item_at_section(tree, &listed.label, section.id);
+                let answer = items::item_at_section(tree, &listed.label, section.id);
                 TreeRow {
                     depth: *level,
                     section: SectionInfo::new(tree, section, &listed.label),
@@ -207,51 +190,32 @@ pub fn resolve_section(
     label: &str,
     fragment: &Fragment,
 ) -> Result<SectionId, ApiError> {
-    match fragment {
-        Fragment::Section(id) => match tree.section(*id) {
-            Some(section) => Ok(section.id),
-            None => {
-                let last = tree
-                    .walk()
-                    .last()
-                    .map_or(SectionId(0), |(_, section)| section.id);
-                let document = label.into();
-                Err(ResolveError::NoSection {
-                    document,
-                    section: *id,
-                    last,
-                }
-                .into())
-            }
-        },
-        Fragment::Item { part, number } => Ok(resolve_item(tree, label, part.as_deref(), number)?),
-        Fragment::Pages(_) => {
-            let next = format!("stemma cat '{label}#{fragment}'");
-            Err(
-                ApiError::new("locator.not_a_section", "pages are no section", next)
-                    .with_document(label),
-            )
+    let (message, command) = match fragment {
+        Fragment::Section(id) if tree.section(*id).is_some() => return Ok(*id),
+        Fragment::Section(id) => {
+            let last = tree.walk().last().map(|(_, section)| section.id);
+            return Err(ApiError::from(ResolveError::NoSection {
+                document: label.into(),
+                section: *id,
+                last: last.unwrap_or(SectionId(0)),
+            }));
         }
-        Fragment::Table(_) => {
-            let next = format!("stemma table '{label}#{fragment}'");
-            Err(
-                ApiError::new("locator.not_a_section", "a table is no section", next)
-                    .with_document(label),
-            )
+        Fragment::Item { part, number } => {
+            return Ok(resolve_item(tree, label, part.as_deref(), number)?);
         }
-    }
+        Fragment::Pages(_) => ("pages are no section", "cat"),
+        Fragment::Table(_) => ("a table is no section", "table"),
+    };
+    let next = format!("stemma {command} '{label}#{fragment}'");
+    Err(ApiError::new("locator.not_a_section", message, next).with_document(label))
 }
 
 /// Number of pages or lines in top sections.
 fn covered_extent(tree: &SectionTree) -> u32 {
-    use stemma_document::SectionSpan;
     let mut last = 0;
     let mut covered = 0;
     for section in &tree.sections {
-        let (start, end) = match section.span {
-            SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
-            SectionSpan::Lines { start, end } => (start, end),
-        };
+        let (start, end) = section.span.bounds();
         covered += (end + 1).saturating_sub(start.max(last + 1));
         last = last.max(end);
     }

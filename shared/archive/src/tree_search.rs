@@ -68,10 +68,10 @@ impl Archive {
 // Keeps the hits that meet the operators of a query. The sections of documents that are not in the index meet none, because nobody
 // knows their words: there may be more hits.
 fn retain_hits(results: &mut SearchResults, meet_operators: &[bool]) {
-    let mut tests = meet_operators.iter();
+    let mut at = 0..;
     results
         .hits
-        .retain(|_| tests.next().copied().unwrap_or_default());
+        .retain(|_| at.next().and_then(|at| meet_operators.get(at)) == Some(&true));
     let count = results.hits.len();
     results.total = match results.is_index_behind() || results.stats.documents_unreadable > 0 {
         true => TotalHits::AtLeast { at_least: count },
@@ -84,11 +84,8 @@ fn no_model(strategy: TreeSearchStrategy) -> ApiError {
         "the strategy `{}` asks a model, and none is configured",
         strategy.as_str()
     );
-    ApiError::new(
-        "config.no_model",
-        message,
-        "set model.name and model.base_url, or search with strategy ranked",
-    )
+    let next = "set model.name and model.base_url, or search with strategy ranked";
+    ApiError::new("config.no_model", message, next)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Pages as a model sees them: their pictures for questions, and descriptions of their figures.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use stemma_extract::{ImageColor, ImageRequest, ImageScale};
 use stemma_store::Env;
 use utoipa::ToSchema;
 
+use crate::answer_service::lock;
 use crate::{ApiError, Archive, PageImages};
 
 // A description may be asked for again twice if a reply cannot be used, and continued once.
@@ -83,7 +84,7 @@ impl Vision {
     }
 
     fn client(&self, archive: &Archive) -> Arc<LlmClient> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = lock(&self.clients);
         let collection = &archive.collection;
         let client = clients.entry(collection.clone()).or_insert_with(|| {
             self.model

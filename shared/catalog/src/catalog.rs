@@ -78,7 +78,6 @@ impl Catalog {
         &self.reader
     }
 
-    /// Number of documents.
     pub fn len(&self) -> usize {
         let len = match &self.only {
             Some(only) => only.len(),
@@ -100,9 +99,6 @@ impl Catalog {
     }
 
     /// The document with this id; `None` if it is not listed.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read.
     pub fn get(&self, doc: DocId) -> PortResult<Option<Arc<CatalogDocument>>> {
         match self.reader.number(doc)? {
             Some(number) => self.read(number),
@@ -123,9 +119,6 @@ impl Catalog {
     }
 
     /// The last document, by id, at this path; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`Catalog::get`].
     pub fn at_path(&self, path: &str) -> PortResult<Option<Arc<CatalogDocument>>> {
         for number in self.reader.at_path(path)?.into_iter().rev() {
             if let Some(document) = self.read(number)? {
@@ -143,10 +136,6 @@ impl Catalog {
         })
     }
 
-    /// All documents as a set.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read, as for all sets.
     pub fn all(&self) -> PortResult<DocumentSet> {
         match &self.only {
             Some(only) => Ok(DocumentSet::new(only.as_ref().clone())),
@@ -155,9 +144,6 @@ impl Catalog {
     }
 
     /// The listed ones of these documents.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn set_of(&self, docs: impl IntoIterator<Item = DocId>) -> PortResult<DocumentSet> {
         let mut numbers = RoaringBitmap::new();
         for doc in docs {
@@ -169,9 +155,6 @@ impl Catalog {
     }
 
     /// The documents whose ids begin with one of these eight bytes, as big-endian numbers.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn set_of_keys(&self, keys: &BTreeSet<u64>) -> PortResult<DocumentSet> {
         let mut numbers = RoaringBitmap::new();
         for key in keys {
@@ -185,18 +168,11 @@ impl Catalog {
         Ok(self.listed(numbers))
     }
 
-    /// The documents that have a tree.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_tree(&self) -> PortResult<DocumentSet> {
         Ok(self.listed(self.reader.with_tree()?.as_ref().clone()))
     }
 
     /// The documents that have a tree and whose ids, as big-endian numbers, lie in a range.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_tree_between(&self, ids: RangeInclusive<u128>) -> PortResult<DocumentSet> {
         let with_tree = self.with_tree()?;
         if ids == (0..=u128::MAX) {
@@ -208,9 +184,6 @@ impl Catalog {
     }
 
     /// The ids of the documents of a set, in their order.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn ids(&self, set: &DocumentSet) -> PortResult<Vec<DocId>> {
         let mut docs = Vec::with_capacity(set.len());
         for number in &set.numbers {
@@ -220,7 +193,6 @@ impl Catalog {
         Ok(docs)
     }
 
-    /// This state of the catalog.
     pub fn state(&self) -> CatalogState {
         CatalogState {
             store: self.store,
@@ -229,9 +201,6 @@ impl Catalog {
     }
 
     /// The documents that changed, or were removed, since an earlier state; `None` if that is not known.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn changed_since(&self, earlier: &CatalogState) -> PortResult<Option<BTreeSet<DocId>>> {
         if earlier.store != self.store || earlier.sequence > self.reader.state.sequence {
             return Ok(None);
@@ -241,9 +210,6 @@ impl Catalog {
     }
 
     /// The version of the tree of a document; `None` without a tree.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn tree_version(&self, doc: DocId) -> PortResult<Option<u64>> {
         let Some(number) = self.reader.number(doc)? else {
             return Ok(None);

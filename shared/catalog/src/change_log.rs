@@ -171,15 +171,16 @@ async fn read_record(
     let Some(bytes) = blobs.get(&key).await? else {
         return Ok(None);
     };
-    let readable = |change: serde_json::Result<Change>| match change {
-        Ok(change) => Some(change),
-        Err(error) => {
-            tracing::warn!(key, %error, "change record cannot be read; its document may be missing from the catalog");
-            None
+    let mut changes = Vec::new();
+    for change in Change::decode_record(&bytes) {
+        match change {
+            Ok(change) => changes.push(change),
+            Err(error) => {
+                tracing::warn!(key, %error, "change record cannot be read; its document may be missing from the catalog");
+            }
         }
-    };
-    let changes = Change::decode_record(&bytes).filter_map(readable);
-    Ok(Some((name, changes.collect())))
+    }
+    Ok(Some((name, changes)))
 }
 
 pub(crate) async fn list_children(

@@ -29,9 +29,6 @@ pub struct SupersededRecords<'a> {
 
 impl<'a> SupersededRecords<'a> {
     /// Looks for them as of `now_ms`.
-    ///
-    /// # Errors
-    /// `PortError` if the blob store fails.
     pub async fn start(
         blobs: &'a dyn Blobs,
         collection: &Collection,
@@ -63,9 +60,6 @@ impl<'a> SupersededRecords<'a> {
     }
 
     /// At least a thousand further keys, if there are so many; `None` after the last.
-    ///
-    /// # Errors
-    /// `PortError` if the blob store fails.
     pub async fn next_page(&mut self) -> PortResult<Option<Vec<String>>> {
         let mut keys = std::mem::take(&mut self.snapshots);
         while keys.len() < LIST_PAGE {

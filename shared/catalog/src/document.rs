@@ -27,7 +27,6 @@ pub enum DocumentState {
 }
 
 impl DocumentState {
-    /// The state of a published document.
     pub fn for_published(entry: &CatalogEntry) -> Self {
         if entry.gaps.iter().any(|code| Gap::is_warning(code)) {
             DocumentState::DoneWithGaps

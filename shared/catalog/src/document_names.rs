@@ -1,11 +1,9 @@
 //! The ways in which a name refers to documents.
 
-use std::sync::Arc;
-
 use roaring::RoaringBitmap;
 use stemma_store::PortResult;
 
-use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
+use crate::catalog::Catalog;
 use crate::display_names::{split_id_suffix, split_name, unescape};
 use crate::store::terms::NameKind;
 
@@ -13,101 +11,41 @@ const ID_DIGITS: usize = 32;
 // Names that differ in case only; more are not worth comparing.
 const MAX_CANDIDATES: usize = 1_000;
 
-/// What a name says about the documents that it means.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum DocumentName<'n> {
-    Label(&'n str),
-    PathOrUri {
-        path: Option<&'n str>,
-        uri: &'n str,
-    },
-    NameOrStem(&'n str),
-    /// The first hexadecimal digits of the id, in lower case.
-    IdPrefix(&'n str),
-    LabelOrName {
-        label: &'n str,
-        name: &'n str,
-    },
-    WithId {
-        name: &'n str,
-        /// The first digits.
-        id: &'n str,
-    },
-    /// Without regard to case.
-    Folded {
-        /// By [`fold_name`].
-        stem: &'n str,
-        /// In lower case.
-        label: Option<&'n str>,
-    },
-}
-
-/// The documents that a name means.
-#[derive(Debug, Default)]
-pub(crate) struct NamedDocuments {
-    pub(crate) count: usize,
-    /// By path, then id.
-    pub(crate) first: Vec<Arc<CatalogDocument>>,
-}
-
 impl Catalog {
-    /// The documents that a name means, all or those of a set; at most `most` of them are read.
-    pub(crate) fn named(
+    pub(crate) fn with_path_or_uri(
         &self,
-        name: &DocumentName<'_>,
-        inside: Option<&DocumentSet>,
-        most: usize,
-    ) -> PortResult<NamedDocuments> {
-        let mut set = self.listed(self.numbers_named(name)?);
-        if let Some(inside) = inside {
-            set = set.and(inside);
-        }
-        Ok(NamedDocuments {
-            count: set.len(),
-            first: self.list(&set).take(most).collect::<PortResult<_>>()?,
-        })
-    }
-
-    fn numbers_named(&self, name: &DocumentName<'_>) -> PortResult<RoaringBitmap> {
+        path: Option<&str>,
+        uri: &str,
+    ) -> PortResult<RoaringBitmap> {
         let reader = self.reader();
         let mut numbers = RoaringBitmap::new();
-        match *name {
-            DocumentName::Label(label) => numbers.extend(self.labeled(label)?),
-            DocumentName::PathOrUri { path, uri } => {
-                if let Some(path) = path {
-                    numbers.extend(reader.at_path(path)?);
-                }
-                numbers.extend(reader.named(NameKind::Uri, uri, usize::MAX)?);
-            }
-            DocumentName::NameOrStem(name) => {
-                numbers.extend(reader.named(NameKind::Name, name, usize::MAX)?);
-                numbers.extend(reader.named(NameKind::Stem, name, usize::MAX)?);
-            }
-            DocumentName::IdPrefix(id) => {
-                if let Some((from, to)) = ids_with_prefix(id) {
-                    numbers.extend(reader.numbers_between(from, to)?);
-                    numbers &= reader.all()?.as_ref();
-                }
-            }
-            DocumentName::LabelOrName { label, name } => {
-                numbers.extend(self.labeled(label)?);
-                numbers.extend(reader.named(NameKind::Name, name, usize::MAX)?);
-            }
-            DocumentName::WithId { name, id } => {
-                numbers.extend(self.named_with_id(NameKind::Name, name, id)?);
-            }
-            DocumentName::Folded { stem, label } => {
-                numbers.extend(reader.named(NameKind::Folded, stem, usize::MAX)?);
-                if let Some(label) = label {
-                    numbers.extend(self.labeled_in_any_case(label, &numbers)?);
-                }
-            }
+        if let Some(path) = path {
+            numbers.extend(reader.at_path(path)?);
         }
+        numbers.extend(reader.named(NameKind::Uri, uri, usize::MAX)?);
         Ok(numbers)
     }
 
+    pub(crate) fn with_name(&self, kind: NameKind, name: &str) -> PortResult<RoaringBitmap> {
+        let named = self.reader().named(kind, name, usize::MAX)?;
+        Ok(named.into_iter().collect())
+    }
+
+    /// The documents whose ids start with these hexadecimal digits, in lower case.
+    pub(crate) fn with_id_prefix(&self, id: &str) -> PortResult<RoaringBitmap> {
+        let Some((from, to)) = ids_with_prefix(id) else {
+            return Ok(RoaringBitmap::new());
+        };
+        let numbers: RoaringBitmap = self
+            .reader()
+            .numbers_between(from, to)?
+            .into_iter()
+            .collect();
+        Ok(numbers & self.reader().all()?.as_ref())
+    }
+
     // The document with a label. A label tells which names it can be of.
-    fn labeled(&self, label: &str) -> PortResult<Option<u32>> {
+    pub(crate) fn labeled(&self, label: &str) -> PortResult<RoaringBitmap> {
         let reader = self.reader();
         let plain = unescape(label);
         let mut candidates = reader.named(NameKind::Name, &plain, 2)?;
@@ -121,14 +59,18 @@ impl Catalog {
         for number in candidates {
             let document = reader.document(number)?;
             if document.is_some_and(|document| document.label == label) {
-                return Ok(Some(number));
+                return Ok(RoaringBitmap::from([number]));
             }
         }
-        Ok(None)
+        Ok(RoaringBitmap::new())
     }
 
-    // The documents whose labels are the same without regard to case, beside those that are known.
-    fn labeled_in_any_case(&self, label: &str, known: &RoaringBitmap) -> PortResult<Vec<u32>> {
+    /// The documents whose labels in lower case are `label`, without those that are known.
+    pub(crate) fn labeled_in_any_case(
+        &self,
+        label: &str,
+        known: &RoaringBitmap,
+    ) -> PortResult<RoaringBitmap> {
         let reader = self.reader();
         let plain = unescape(label);
         let mut candidates = RoaringBitmap::new();
@@ -138,17 +80,23 @@ impl Catalog {
         if let Some((name, id)) = split_id_suffix(&plain) {
             candidates.extend(self.named_with_id(NameKind::Folded, &fold_name(&name), id)?);
         }
-        let mut labeled = Vec::new();
+        let mut labeled = RoaringBitmap::new();
         for number in candidates - known {
             let document = reader.document(number)?;
             if document.is_some_and(|document| document.label.to_lowercase() == label) {
-                labeled.push(number);
+                labeled.insert(number);
             }
         }
         Ok(labeled)
     }
 
-    fn named_with_id(&self, kind: NameKind, name: &str, id: &str) -> PortResult<Vec<u32>> {
+    /// The documents with a name of this kind, whose ids start with these digits.
+    pub(crate) fn named_with_id(
+        &self,
+        kind: NameKind,
+        name: &str,
+        id: &str,
+    ) -> PortResult<Vec<u32>> {
         match ids_with_prefix(id) {
             Some(range) => self.reader().named_between(kind, name, range, usize::MAX),
             None => Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! Lists the documents of a set in the order of one of their properties.
 //!
 //! Each value has the set of its documents, so this order goes through the values, and through the documents of each by path.
-//! Documents without the property come last. A document with several values stands at its first: an issuer before its
+//! Documents without the property come last. A document with several values is listed at its first: an issuer before its
 //! co-registrants.
 
 use std::borrow::Cow;
@@ -30,7 +30,7 @@ pub struct DocumentOrder {
     pub is_descending: bool,
 }
 
-/// Where a document stands in an order.
+/// The place of a document in an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderPosition {
     value: Option<String>,

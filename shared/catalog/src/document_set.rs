@@ -60,7 +60,6 @@ impl DocumentSet {
         }
     }
 
-    /// Number of documents.
     pub fn len(&self) -> usize {
         usize::try_from(self.numbers.len()).unwrap_or(usize::MAX)
     }

@@ -21,15 +21,9 @@ pub struct OpenDocument {
 #[async_trait]
 pub trait DocumentStore: Send + Sync {
     /// Opens a document; `None` if its tree has been deleted.
-    ///
-    /// # Errors
-    /// `PortError` if the store fails.
     async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>>;
 
     /// Reads the tree alone; `None` if it has been deleted.
-    ///
-    /// # Errors
-    /// As [`DocumentStore::open`].
     async fn tree(&self, document: &CatalogDocument) -> PortResult<Option<Arc<SectionTree>>> {
         Ok(self
             .open(document)
@@ -38,18 +32,12 @@ pub trait DocumentStore: Send + Sync {
     }
 
     /// The tagged facts of a filing with inline XBRL; `None` for other documents.
-    ///
-    /// # Errors
-    /// As [`DocumentStore::open`].
     async fn facts(&self, _document: &CatalogDocument) -> PortResult<Option<Arc<FactTable>>> {
         Ok(None)
     }
 
     /// Own texts of sections, without their descendants, each cut at `most_bytes` rounded down to a character boundary.
     /// Empty for a missing section or text.
-    ///
-    /// # Errors
-    /// As [`DocumentStore::open`].
     async fn section_texts(
         &self,
         document: &CatalogDocument,
@@ -69,9 +57,6 @@ pub trait DocumentStore: Send + Sync {
     }
 
     /// Pages by number (1-based). Missing pages are left out; empty if the text is not stored.
-    ///
-    /// # Errors
-    /// As [`DocumentStore::open`].
     async fn pages(
         &self,
         document: &CatalogDocument,
@@ -91,9 +76,6 @@ pub trait DocumentStore: Send + Sync {
     }
 
     /// Lines of a document without pages; `None` for a document with pages, or if the text is not stored.
-    ///
-    /// # Errors
-    /// As [`DocumentStore::open`].
     async fn lines(&self, document: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {
         match self.open(document).await?.and_then(|opened| opened.body) {
             Some(SourceBody::Lines(lines)) => Ok(Some(Arc::new(lines))),

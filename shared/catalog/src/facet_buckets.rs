@@ -17,16 +17,12 @@ pub struct FacetBucket {
     pub selector: FacetSelector,
     /// Display name: the spelling of the first document, or `A–C`.
     pub name: String,
-    /// Number of documents.
     pub documents: usize,
 }
 
 impl Scope {
     /// The rows to list for a facet, in order: its values, or ranges if there are more than 200. Filing dates are
     /// grouped by year, then month.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read.
     pub fn buckets(&self, facet: Property, catalog: &Catalog) -> PortResult<Vec<FacetBucket>> {
         let values = self.values(facet, catalog)?;
         let keys: Vec<&str> = values
@@ -64,15 +60,16 @@ impl Scope {
         };
         let inside = catalog.in_scope(self)?;
         // A document with several values counts once in each group.
-        let bucket = |selector: FacetSelector| {
-            let documents = catalog.with_value(facet, &selector)?.and(&inside).len();
-            Ok(FacetBucket {
-                name: bucket_name(&selector),
-                selector,
-                documents,
+        ranges
+            .into_iter()
+            .map(|selector| {
+                Ok(FacetBucket {
+                    documents: catalog.with_value(facet, &selector)?.and(&inside).len(),
+                    name: bucket_name(&selector),
+                    selector,
+                })
             })
-        };
-        ranges.into_iter().map(bucket).collect()
+            .collect()
     }
 
     // Whether the scope is a single filing year.

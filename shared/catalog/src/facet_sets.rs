@@ -23,9 +23,6 @@ struct SpelledValue {
 
 impl Catalog {
     /// The values of a facet among the documents of a set.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn facet_counts(&self, set: &DocumentSet, facet: Property) -> PortResult<FacetCounts> {
         let set = self.listed(set.numbers.clone());
         let values = if set.numbers.len() * VALUES_PER_DOCUMENT < self.distinct(facet) {
@@ -60,9 +57,6 @@ impl Catalog {
     }
 
     /// The values of a facet in each of some sets. Reads the values once.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn values_by_set(
         &self,
         sets: &[&DocumentSet],
@@ -115,9 +109,6 @@ impl Catalog {
     }
 
     /// The folders and documents directly in a folder; empty for all.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn folder_level(&self, folder: &str) -> PortResult<FolderLevel> {
         let prefix = if folder.is_empty() {
             String::new()
@@ -157,9 +148,6 @@ impl Catalog {
     }
 
     /// All folders, each with the number of documents in it and below it; by path.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn folders(&self) -> PortResult<Vec<(String, usize)>> {
         let mut folders = Vec::new();
         for value in self.reader().values_from(TermField::Folder, "")? {
@@ -195,9 +183,11 @@ fn count_inside(set: &DocumentSet, spellings: &[FieldValue]) -> Option<ValueCoun
 }
 
 fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
-    let spellings = spelled.spellings.into_iter();
     // Of equally frequent spellings the first.
-    let usual = spellings.max_by(|(a, n), (b, m)| n.cmp(m).then(b.cmp(a)));
+    let usual = spelled
+        .spellings
+        .into_iter()
+        .max_by(|(a, n), (b, m)| n.cmp(m).then(b.cmp(a)));
     ValueCount {
         normalized,
         value: usual.map(|(spelling, _)| spelling).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Facets: virtual folders by document property (`/@form/10-K`), beside the folders documents were ingested from.
+//! Facets: virtual folders by document property (`/@form/10-K`), next to the ingested folders.
 
 use stemma_store::{PortError, PortResult};
 
@@ -79,7 +79,6 @@ pub struct ValueCount {
     pub normalized: String,
     /// As most documents spell it.
     pub value: String,
-    /// Number of documents.
     pub documents: usize,
 }
 
@@ -142,9 +141,6 @@ fn facet_names() -> String {
 impl Scope {
     /// Parses `/`, `/10-K/2022`, `/@company/3M/@form/10-K`, `/@fiscal_year/2018..2020` or `/@filed/2023/02`. A value may be
     /// shortened to its first whole words.
-    ///
-    /// # Errors
-    /// [`ScopeError`] if a facet, value or folder does not exist, or a value is ambiguous.
     pub fn parse(path: &str, catalog: &Catalog) -> Result<Self, ScopeError> {
         let mut scope = Scope::default();
         let mut segments = path
@@ -207,9 +203,6 @@ impl Scope {
     }
 
     /// The values of a facet in this scope, in order of their normalized form.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read.
     pub fn values(&self, facet: Property, catalog: &Catalog) -> PortResult<Vec<ValueCount>> {
         let mut values = catalog
             .facet_counts(&catalog.in_scope(self)?, facet)?
@@ -224,15 +217,35 @@ impl Scope {
     }
 
     /// How many values of a facet the documents in this scope have.
-    ///
-    /// # Errors
-    /// As [`Scope::values`].
     pub fn value_count(&self, facet: Property, catalog: &Catalog) -> PortResult<usize> {
         // A selected range narrows the values.
         if self.filters.iter().any(|(on, _)| *on == facet) {
             return Ok(self.values(facet, catalog)?.len());
         }
         catalog.value_count(&catalog.in_scope(self)?, facet)
+    }
+
+    /// A folder directly in this one, with the same filters.
+    #[must_use]
+    pub fn subfolder(&self, name: &str) -> Self {
+        let folder = match self.folder.as_str() {
+            "" => name.to_owned(),
+            above => format!("{above}/{name}"),
+        };
+        Self {
+            folder,
+            filters: self.filters.clone(),
+            values_of: None,
+        }
+    }
+
+    /// This scope without the values that are selected of a facet.
+    #[must_use]
+    pub fn without(&self, facet: Property) -> Self {
+        let mut scope = self.clone();
+        scope.filters.retain(|(on, _)| *on != facet);
+        scope.values_of = None;
+        scope
     }
 
     /// The scope as a path with normalized values; `/` for all documents.

@@ -101,9 +101,6 @@ impl Default for Filter {
 impl Filter {
     /// Parses `(form=10-K or form=10-Q) and fiscal_year>=2020`, or the JSON of [`Filter::from_json`]. `and` binds stronger
     /// than `or`. An empty text has no conditions.
-    ///
-    /// # Errors
-    /// [`FilterError`] naming the invalid part.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let text = text.trim();
         if text.is_empty() {
@@ -117,9 +114,6 @@ impl Filter {
 
     /// Parses `{"form": ["10-K", "10-Q"], "fiscal_year": {">=": 2020}}`; `{"$or": [{…}, {…}]}` matches if one of its
     /// filters does.
-    ///
-    /// # Errors
-    /// [`FilterError`] naming the invalid part.
     pub fn from_json(value: &Value) -> Result<Self, FilterError> {
         parse_object(value, 0)?.validated()
     }
@@ -170,12 +164,11 @@ impl Filter {
 
     fn validated(self) -> Result<Self, FilterError> {
         let conditions = self.conditions();
-        let long = conditions.len() > MAX_CONDITIONS
+        let is_long = conditions.len() > MAX_CONDITIONS
             || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
-        if long {
-            Err(FilterError::TooLong)
-        } else {
-            Ok(self)
+        match is_long {
+            true => Err(FilterError::TooLong),
+            false => Ok(self),
         }
     }
 }
@@ -312,9 +305,8 @@ fn parse_text(text: &str) -> Result<Filter, FilterError> {
 // The word `and` or `or` at the start of `text`.
 fn join_word(text: &str) -> Option<&'static str> {
     ["and", "or"].into_iter().find(|word| {
-        let (start, after) = match text.split_at_checked(word.len()) {
-            Some(parts) => parts,
-            None => return false,
+        let Some((start, after)) = text.split_at_checked(word.len()) else {
+            return false;
         };
         let ends = after.is_empty() || after.starts_with(|c: char| c.is_whitespace() || c == '(');
         ends && start.eq_ignore_ascii_case(word)
@@ -408,11 +400,9 @@ fn parse_condition(text: &str) -> Result<Condition, FilterError> {
         Some(list) => list.split(',').map(unquote).collect(),
         None => vec![unquote(value)],
     };
-    let has_or = |list: &str| !list.contains('"') && list.to_lowercase().contains(" or ");
-    if values.iter().any(String::is_empty)
-        || (op.ends_with("in") && list.is_none())
-        || list.is_some_and(has_or)
-    {
+    let has_or =
+        list.is_some_and(|list| !list.contains('"') && list.to_lowercase().contains(" or "));
+    if has_or || values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
         return Err(syntax_error(text));
     }
     Condition::new(
@@ -453,17 +443,11 @@ fn value_texts(value: &Value) -> Result<Vec<String>, FilterError> {
         Value::String(text) => Ok(vec![text.clone()]),
         Value::Number(number) => Ok(vec![number.to_string()]),
         Value::Array(values) if !values.is_empty() => {
-            let lists: Result<Vec<Vec<String>>, FilterError> = values
-                .iter()
-                .map(|value| {
-                    if value.is_array() {
-                        Err(syntax_error("[[…]]"))
-                    } else {
-                        value_texts(value)
-                    }
-                })
-                .collect();
-            Ok(lists?.concat())
+            let lists = values.iter().map(|value| match value.is_array() {
+                true => Err(syntax_error("[[…]]")),
+                false => value_texts(value),
+            });
+            Ok(lists.collect::<Result<Vec<_>, _>>()?.concat())
         }
         other => Err(syntax_error(&other.to_string())),
     }

@@ -13,10 +13,6 @@ use crate::property::Property;
 use crate::store::terms::{self, NameKind, TermField, number_term};
 
 impl Catalog {
-    /// The documents that match a filter.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn matching(&self, filter: &Filter) -> PortResult<DocumentSet> {
         Ok(self.listed(self.matching_numbers(filter)?))
     }
@@ -79,16 +75,16 @@ impl Catalog {
     // The documents with a value on one side of any of the values.
     fn compared(&self, condition: &Condition) -> PortResult<RoaringBitmap> {
         let field = condition.field;
-        let values = condition.values.iter();
-        let mut limits: Vec<String> = values
+        let mut limits: Vec<String> = condition
+            .values
+            .iter()
             .filter_map(|value| stored_value(field, value))
             .collect();
         limits.sort_unstable();
         let is_upper = matches!(condition.op, FilterOp::Less | FilterOp::AtMost);
-        let limit = if is_upper {
-            limits.pop()
-        } else {
-            limits.into_iter().next()
+        let limit = match is_upper {
+            true => limits.pop(),
+            false => limits.into_iter().next(),
         };
         let mut numbers = RoaringBitmap::new();
         let Some(limit) = limit else {
@@ -125,10 +121,6 @@ impl Catalog {
         Ok(numbers)
     }
 
-    /// The documents of a scope.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn in_scope(&self, scope: &Scope) -> PortResult<DocumentSet> {
         let mut numbers = if scope.folder.is_empty() {
             self.reader().all()?.as_ref().clone()
@@ -142,18 +134,11 @@ impl Catalog {
         Ok(DocumentSet::in_folder(numbers, &scope.folder))
     }
 
-    /// The documents with a selected value.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_value(&self, facet: Property, selector: &FacetSelector) -> PortResult<DocumentSet> {
         Ok(self.listed(self.selected(facet, selector)?))
     }
 
     /// The documents that spell a value of a facet in a way that fits.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_spelling(
         &self,
         facet: Property,
@@ -167,9 +152,6 @@ impl Catalog {
     }
 
     /// The normalized values of a facet, in order. A restricted catalog may have no document with some of them.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn distinct_values(&self, facet: Property) -> PortResult<Vec<String>> {
         self.reader().distinct_values(TermField::Text(facet))
     }
@@ -193,9 +175,6 @@ impl Catalog {
     }
 
     /// These documents, and all that share a number of their issuer: filings under a former name, too.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
         let facts = documents.iter().filter_map(|document| document.entry());
         let issuers: BTreeSet<String> = facts
@@ -207,9 +186,6 @@ impl Catalog {
 
     /// The documents that have one of these numbers of issuers, as
     /// [`issuer_identity`](stemma_document::FilingFacts::issuer_identity) writes them.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_issuer_numbers<'n>(
         &self,
         issuers: impl IntoIterator<Item = &'n String>,
@@ -222,9 +198,6 @@ impl Catalog {
     }
 
     /// The documents whose newest run failed, with an earlier tree or without.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn with_failure(&self) -> PortResult<DocumentSet> {
         let failed = self.reader().with_value(TermField::State, terms::FAILED)?;
         Ok(self.listed(failed))

@@ -68,18 +68,11 @@ pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
 
 /// The locator fragment of an Item of the map: `item-1A`, or `item-II.1A` if the number is not unique.
 pub fn item_fragment(item: &FilingItem, all: &[FilingItem]) -> String {
+    let same_number = all
+        .iter()
+        .filter(|other| other.number == item.number && other.status != ItemStatus::Absent);
     match &item.part {
-        Some(part)
-            if all
-                .iter()
-                .filter(|other: &&FilingItem| {
-                    other.number == item.number && other.status != ItemStatus::Absent
-                })
-                .count()
-                > 1 =>
-        {
-            format!("item-{part}.{}", item.number)
-        }
+        Some(part) if same_number.count() > 1 => format!("item-{part}.{}", item.number),
         _ => format!("item-{}", item.number),
     }
 }
@@ -121,12 +114,9 @@ fn items_from_titles(tree: &SectionTree) -> Vec<SectionItem> {
 // `II` for "PART II" and "Part II — Other information", also if the part shares its heading with an Item.
 fn part_of(section: &Section) -> Option<String> {
     let mut words = title_words(&section.title);
-    if words
+    words
         .next()
-        .is_none_or(|word| !word.eq_ignore_ascii_case("part"))
-    {
-        return None;
-    }
+        .filter(|word| word.eq_ignore_ascii_case("part"))?;
     let number = words.next()?.to_uppercase();
     matches!(number.as_str(), "I" | "II" | "III" | "IV").then_some(number)
 }
@@ -143,14 +133,13 @@ fn title_words(title: &str) -> impl Iterator<Item = &str> {
 fn item_numbers(title: &str) -> Vec<String> {
     let mut words = title_words(title).peekable();
     if words
-        .peek()
-        .is_some_and(|word| word.eq_ignore_ascii_case("part"))
+        .next_if(|word| word.eq_ignore_ascii_case("part"))
+        .is_some()
     {
-        words.nth(1);
+        words.next();
     }
-    if words.next().is_none_or(|word| {
-        !(word.eq_ignore_ascii_case("item") || word.eq_ignore_ascii_case("items"))
-    }) {
+    let first = words.next().map(str::to_lowercase);
+    if !matches!(first.as_deref(), Some("item" | "items")) {
         return Vec::new();
     }
     let mut numbers = Vec::new();
@@ -174,18 +163,20 @@ pub fn parse_item_name(text: &str) -> Option<(Option<String>, String)> {
             .map(|rest| &rest[1..])
     }
     let text = text.trim().trim_end_matches(['.', ':']);
-    let is_form = |word: &str| word.contains('-') && word.starts_with(|c: char| c.is_ascii_digit());
     let text = match text.split_once('.') {
-        Some((form, name)) if is_form(form) => name,
+        Some((form, name))
+            if form.contains('-') && form.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            name
+        }
         _ => text,
     };
     let mut rest = without_word(text, "part").unwrap_or(text).trim_start();
-    let roman = |c: char| matches!(c, 'I' | 'V' | 'i' | 'v');
     let mut part = None;
-    // The part may stand before or after the word Item.
+    // The part may be before or after the word Item.
     for _ in 0..2 {
         rest = without_word(rest, "item").unwrap_or(rest).trim_start();
-        let after = rest.trim_start_matches(roman);
+        let after = rest.trim_start_matches(['I', 'V', 'i', 'v']);
         let name = &rest[..rest.len() - after.len()];
         if part.is_none() && !name.is_empty() && after.starts_with(['.', ',', ' ']) {
             part = Some(name.to_uppercase());

@@ -51,7 +51,7 @@ impl StoreReader {
     fn shares_digits(&self, name: &str, doc: DocId, digits: usize) -> PortResult<bool> {
         let id = doc.to_string();
         for above in [false, true] {
-            if let Some(other) = self.beside(name, doc, above)?
+            if let Some(other) = self.neighbor(name, doc, above)?
                 && other.to_string()[..digits] == id[..digits]
             {
                 return Ok(true);

@@ -3,7 +3,7 @@
 //! - [`catalog`]: the current documents, built from change records and snapshots; [`watcher`] keeps a catalog current.
 //! - [`locator`]: names of documents, sections, Items and pages. Every printed locator parses back.
 //! - [`property`]: the properties of documents, which facets, filters and orders follow from.
-//! - [`facets`]: virtual folders (`/@company/3M/@form/10-K`) beside the ingested ones; [`path`] resolves paths.
+//! - [`facets`]: virtual folders (`/@company/3M/@form/10-K`) next to the ingested ones; [`path`] resolves paths.
 //! - [`filter`]: typed conditions on documents.
 //! - [`items`]: maps Items of a filing to sections.
 //! - [`document_store`]: the port that reads trees and texts.

@@ -26,16 +26,16 @@ pub(crate) fn stated_words(document: &CatalogDocument) -> BTreeSet<String> {
 impl Catalog {
     /// The documents of a set in which all words of a text occur, in any case: anywhere in path, issuer, form, symbol or
     /// description, also inside a longer word.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
     pub fn containing_words(&self, set: &DocumentSet, text: &str) -> PortResult<DocumentSet> {
         let words: BTreeSet<String> = text.split_whitespace().map(str::to_lowercase).collect();
         let mut inside = set.clone();
         for word in words {
             let word = Finder::new(&word);
-            let fits = |value: &str, _: &str| word.find(value.as_bytes()).is_some();
-            let stated = self.reader().with_fitting_value(TermField::Stated, &fits)?;
+            let stated = self
+                .reader()
+                .with_fitting_value(TermField::Stated, &|value, _| {
+                    word.find(value.as_bytes()).is_some()
+                })?;
             let stated = DocumentSet::new(stated);
             let rest = inside.without(&stated);
             let by_path = self.reader().with_word_in_path(&rest.numbers, &word)?;

@@ -14,16 +14,18 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use roaring::RoaringBitmap;
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
-use stemma_store::PortError;
+use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::display_names::{split_id_suffix, unescape};
-use crate::document_names::{DocumentName, fold_name};
+use crate::document_names::fold_name;
 use crate::facets::{Scope, ScopeError};
 use crate::items::{self, SectionItem};
 use crate::property::Property;
 use crate::similar_labels::MAX_SUGGESTED;
+use crate::store::terms::NameKind;
 
 // Bounds the work for locators from outside.
 const MAX_SPANS: usize = 64;
@@ -57,15 +59,7 @@ impl Locator {
     /// Parses a locator. The text after the last `#` is a fragment only if it has the form of one, because file names may
     /// contain `#`. Paths of the file-system view (`…/@item/1A`, `…/@page/47`) work, too.
     pub fn parse(text: &str) -> Self {
-        if let Some((document, fragment)) = text.rsplit_once('#')
-            && let Ok(fragment) = fragment.parse::<Fragment>()
-        {
-            return Self {
-                document: document.into(),
-                fragment: Some(fragment),
-            };
-        }
-        for (mark, prefix) in [("/@item/", "item-"), ("/@page/", "p=")] {
+        for (mark, prefix) in [("#", ""), ("/@item/", "item-"), ("/@page/", "p=")] {
             if let Some((document, rest)) = text.rsplit_once(mark)
                 && let Ok(fragment) = format!("{prefix}{rest}").parse::<Fragment>()
             {
@@ -212,9 +206,6 @@ impl Catalog {
     ///
     /// The first of these that matches decides: label; path; name; id or id prefix; path in the file-system view; name with
     /// another case or extension.
-    ///
-    /// # Errors
-    /// [`ResolveError`] if nothing matches (with similar names), or several documents do.
     pub fn resolve(&self, name: &str) -> Result<Arc<CatalogDocument>, ResolveError> {
         if let Some(document) = self.find_exact(name)? {
             return Ok(document);
@@ -223,8 +214,8 @@ impl Catalog {
         let is_id =
             name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
         if is_id {
-            let id = name.to_ascii_lowercase();
-            if let Some(document) = self.find_unique(name, &DocumentName::IdPrefix(&id), None)? {
+            let with_id = self.with_id_prefix(&name.to_ascii_lowercase())?;
+            if let Some(document) = self.find_unique(name, with_id, None)? {
                 return Ok(document);
             }
         }
@@ -232,11 +223,9 @@ impl Catalog {
             return Ok(document);
         }
         let normalized = fold_name(&unescape(name));
-        let lenient = DocumentName::Folded {
-            stem: &normalized,
-            label: Some(&name.to_lowercase()),
-        };
-        match self.find_unique(name, &lenient, None)? {
+        let folded = self.with_name(NameKind::Folded, &normalized)?;
+        let labeled = self.labeled_in_any_case(&name.to_lowercase(), &folded)?;
+        match self.find_unique(name, folded | labeled, None)? {
             Some(document) => Ok(document),
             None => Err(ResolveError::NotFound {
                 name: name.into(),
@@ -250,39 +239,45 @@ impl Catalog {
         &self,
         name: &str,
     ) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
-        if let Some(document) = self.find_unique(name, &DocumentName::Label(name), None)? {
+        if let Some(document) = self.find_unique(name, self.labeled(name)?, None)? {
             return Ok(Some(document));
         }
         let name = name.trim();
         let plain = unescape(name);
         // A folder whose name starts with `@` is printed escaped, so an unescaped `@` always means a facet.
         let has_facet = name.split('/').any(|segment| segment.starts_with('@'));
-        let place = DocumentName::PathOrUri {
-            path: (!has_facet).then(|| plain.trim_matches('/')),
-            uri: name,
-        };
-        if let Some(document) = self.find_unique(name, &place, None)? {
+        let path = (!has_facet).then(|| plain.trim_matches('/'));
+        let at_place = self.with_path_or_uri(path, name)?;
+        if let Some(document) = self.find_unique(name, at_place, None)? {
             return Ok(Some(document));
         }
-        self.find_unique(name, &DocumentName::NameOrStem(&plain), None)
+        let named = self.with_name(NameKind::Name, &plain)?;
+        self.find_unique(name, named | self.with_name(NameKind::Stem, &plain)?, None)
     }
 
     fn find_unique(
         &self,
         name: &str,
-        wanted: &DocumentName<'_>,
+        numbers: RoaringBitmap,
         inside: Option<&DocumentSet>,
     ) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
-        let mut named = self.named(wanted, inside, MAX_SUGGESTED)?;
-        if named.count > 1 {
-            let candidates = named.first.iter().map(|document| document.label.clone());
+        let named = self.listed(numbers);
+        let named = inside.map_or(named.clone(), |inside| named.and(inside));
+        let mut first: Vec<_> = self
+            .list(&named)
+            .take(MAX_SUGGESTED)
+            .collect::<PortResult<_>>()?;
+        if named.len() > 1 {
             return Err(ResolveError::Ambiguous {
                 name: name.into(),
-                count: named.count,
-                candidates: candidates.collect(),
+                count: named.len(),
+                candidates: first
+                    .iter()
+                    .map(|document| document.label.clone())
+                    .collect(),
             });
         }
-        Ok(named.first.pop())
+        Ok(first.pop())
     }
 
     // `/folder/name` or `/@facet/value/name`, with the name as `path::file_names` prints it.
@@ -297,25 +292,19 @@ impl Catalog {
         };
         let inside = self.in_scope(&scope)?;
         let plain = unescape(leaf);
-        let marked = split_id_suffix(&plain);
-        let marked = marked
-            .as_ref()
-            .map(|(name, id)| DocumentName::WithId { name, id });
-        let folded = fold_name(&plain);
-        let lenient = DocumentName::Folded {
-            stem: &folded,
-            label: None,
-        };
-        let exact = DocumentName::LabelOrName {
-            label: leaf,
-            name: &plain,
-        };
-        for wanted in [Some(exact), marked, Some(lenient)].iter().flatten() {
-            if let Some(document) = self.find_unique(name, wanted, Some(&inside))? {
+        let exact = self.labeled(leaf)? | self.with_name(NameKind::Name, &plain)?;
+        if let Some(document) = self.find_unique(name, exact, Some(&inside))? {
+            return Ok(Some(document));
+        }
+        if let Some((own, id)) = split_id_suffix(&plain) {
+            let with_id = self.named_with_id(NameKind::Name, &own, id)?;
+            let with_id = with_id.into_iter().collect();
+            if let Some(document) = self.find_unique(name, with_id, Some(&inside))? {
                 return Ok(Some(document));
             }
         }
-        Ok(None)
+        let folded = self.with_name(NameKind::Folded, &fold_name(&plain))?;
+        self.find_unique(name, folded, Some(&inside))
     }
 }
 
@@ -351,9 +340,6 @@ pub(crate) fn document_words(document: &CatalogDocument) -> HashSet<String> {
 }
 
 /// Finds the section of an Item.
-///
-/// # Errors
-/// [`ResolveError`] if there is none, or more than one.
 pub fn resolve_item(
     tree: &SectionTree,
     label: &str,
@@ -368,11 +354,10 @@ pub fn resolve_item(
         })
         .collect();
     let document = label.to_owned();
-    let fragment = Fragment::Item {
-        part: part.map(str::to_owned),
-        number: number.to_owned(),
+    let item = match part {
+        Some(part) => format!("item-{part}.{number}"),
+        None => format!("item-{number}"),
     };
-    let item = fragment.to_string();
     match fitting.as_slice() {
         [] => {
             let has = all.iter().map(|item| item.fragment()).collect();

@@ -72,9 +72,6 @@ impl PathError {
 
 impl Catalog {
     /// Resolves a path, a locator or a document name.
-    ///
-    /// # Errors
-    /// [`PathError`] if nothing fits, or more than one document does.
     pub fn resolve_path(&self, text: &str) -> Result<ResolvedPath, PathError> {
         if text.trim().trim_matches('/').is_empty() {
             return Ok(ResolvedPath::Folder(Scope::default()));
@@ -259,11 +256,10 @@ fn name_with_id(document: &CatalogDocument, by_name: &HashMap<&str, Vec<String>>
     let id = document.doc().to_string();
     let ids = by_name.get(name).map(Vec::as_slice).unwrap_or_default();
     let at = ids.partition_point(|other| *other < id);
-    let beside = [at.checked_sub(1), Some(at + 1)]
+    let differ = [at.checked_sub(1), Some(at + 1)]
         .into_iter()
         .flatten()
-        .filter_map(|at| ids.get(at));
-    let differ = beside
+        .filter_map(|at| ids.get(at))
         .map(|other: &String| {
             other
                 .bytes()

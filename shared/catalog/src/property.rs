@@ -55,7 +55,6 @@ struct Definition {
 
 macro_rules! properties {
     ($($(#[doc = $doc:literal])+ $variant:ident = $definition:expr;)+) => {
-        /// A property of documents.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Property {

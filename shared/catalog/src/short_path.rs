@@ -5,16 +5,16 @@ use crate::items::parse_item_name;
 const SEPARATOR: &str = " › ";
 // A title of 48 characters has about seven words; most titles of filings are shorter.
 const TITLE_CHARS: usize = 48;
-// The top-level section only says where the last titles stand.
+// The top-level section only says where the last titles are.
 const TOP_CHARS: usize = 32;
-// With two last titles a path stays on one line of a terminal, beside locator and pages.
+// With two last titles a path stays on one line of a terminal, next to locator and pages.
 const PATH_CHARS: usize = 72;
 
 /// The Item or top-level section of a path, and its last one or two titles: `Item 7 › Liquidity`. Parts of the form are left
 /// out, and long titles are cut at a word. The path goes from the root to the section.
 pub fn short_path(path: &[String]) -> String {
-    let is_item = |title: &String| item_of(title).is_some();
-    let top = path.iter().position(is_item).unwrap_or_else(|| {
+    let item = path.iter().position(|title| item_of(title).is_some());
+    let top = item.unwrap_or_else(|| {
         // A part of the form without an Item below it is all there is to name.
         usize::from(path.len() > 1 && path.first().is_some_and(|title| is_part(title)))
     });

@@ -103,9 +103,6 @@ async fn run_failure(blobs: &dyn Blobs, doc: DocId, seq: u64) -> PortResult<Opti
 }
 
 /// The newest claimed version of a document.
-///
-/// # Errors
-/// `PortError` if the blob store fails.
 pub async fn newest_claim(
     blobs: &dyn Blobs,
     collection: &Collection,

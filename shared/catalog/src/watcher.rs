@@ -30,9 +30,6 @@ pub struct CatalogWatcher {
 
 impl CatalogWatcher {
     /// Brings the catalog that is stored in `folder` up to date, or one in memory.
-    ///
-    /// # Errors
-    /// [`PortError`](stemma_store::PortError) if the blob store or the disk fails.
     pub async fn start(
         folder: Option<&Path>,
         blobs: &dyn Blobs,
@@ -104,9 +101,6 @@ impl CatalogWatcher {
 
     /// Reads all new change records, and looks up which open runs have begun; `None` if nothing changed. A store that was
     /// found to be damaged is built anew.
-    ///
-    /// # Errors
-    /// As [`CatalogWatcher::poll`].
     pub async fn full_scan(
         &mut self,
         blobs: &dyn Blobs,
@@ -182,9 +176,6 @@ impl Catalog {
     /// Brings the catalog that is stored in `folder` up to date: with the newest snapshot if there is none, and with the
     /// change records behind it. Looks up which open runs have begun. If the tail of records was long, it also writes a new
     /// snapshot; without write access that step is skipped. In memory if another process has the stored one.
-    ///
-    /// # Errors
-    /// As [`Catalog::load`], and if the disk fails.
     pub async fn load_from(
         folder: &Path,
         blobs: &dyn Blobs,
@@ -483,9 +474,9 @@ mod tests {
         let (_, again) = start_in(crashed.path(), &blobs).await;
         assert_eq!(fixtures::documents(&again), fixtures::documents(&expected));
         // A second process has its catalog in memory, and writes no file.
-        let (_, beside) = start_in(folder.path(), &blobs).await;
-        assert_eq!(fixtures::documents(&beside), fixtures::documents(&expected));
-        drop((watcher, first, expected, beside));
+        let (_, second) = start_in(folder.path(), &blobs).await;
+        assert_eq!(fixtures::documents(&second), fixtures::documents(&expected));
+        drop((watcher, first, expected, second));
         let (_, reopened) = start_in(folder.path(), &blobs).await;
         assert_eq!(fixtures::documents(&reopened), fixtures::documents(&again));
     }

@@ -82,14 +82,9 @@ impl Conversation {
 
     /// The answer. It is finished and stored even after a disconnect.
     pub(crate) async fn answer(self, env: &Env) -> Result<Answer, Problem> {
-        let Self {
-            permit: place,
-            answerer,
-            question,
-        } = self;
         let answering = async move {
-            let _place = place;
-            answerer.answer(&question, &mut ()).await
+            let _place = self.permit;
+            self.answerer.answer(&self.question, &mut ()).await
         };
         let answered = env.spawn(outliving(answering)).await; // detached: ends with the answer
         answered
@@ -99,12 +94,7 @@ impl Conversation {
 
     /// The events of the answer. It is finished and stored even after a disconnect.
     pub(crate) fn stream(self, env: &Env) -> impl Stream<Item = AnswerEvent> + Send + use<> {
-        let Self {
-            permit: place,
-            answerer,
-            question,
-        } = self;
-        sse::stream_answer(env, place, answerer, question)
+        sse::stream_answer(env, self.permit, self.answerer, self.question)
     }
 }
 
@@ -112,36 +102,18 @@ fn split_turns(messages: &[InputMessage]) -> Result<(String, Vec<ConversationTur
     let mut earlier: Vec<ConversationTurn> = Vec::new();
     let mut current: Option<String> = None;
     for message in messages {
-        match message.role.as_str() {
-            "user" => {
-                // The last user message is the question; an earlier one without a reply is context.
-                if let Some(before) = current.replace(message.text()) {
-                    earlier.push(ConversationTurn {
-                        question: before,
-                        answer: String::new(),
-                    });
-                }
-            }
-            "assistant" => {
-                if let Some(question) = current.take() {
-                    earlier.push(ConversationTurn {
-                        question,
-                        answer: message.text(),
-                    });
-                }
-            }
-            _ => {}
-        }
+        // The last user message is the question; an earlier one without a reply is context.
+        let (question, answer) = match message.role.as_str() {
+            "user" => (current.replace(message.text()), String::new()),
+            "assistant" => (current.take(), message.text()),
+            _ => continue,
+        };
+        earlier.extend(question.map(|question| ConversationTurn { question, answer }));
     }
-    let text = current
-        .map(|text| text.trim().to_owned())
-        .filter(|text| !text.is_empty());
-    let text = text.ok_or_else(|| {
-        Problem::parameter(
-            422,
-            "/messages",
-            "the last message must be a user's, with text",
-        )
+    let text = current.map(|text| text.trim().to_owned());
+    let text = text.filter(|text| !text.is_empty()).ok_or_else(|| {
+        let detail = "the last message must be a user's, with text";
+        Problem::parameter(422, "/messages", detail)
     })?;
     let skip = earlier.len().saturating_sub(MAX_EARLIER);
     Ok((text, earlier.split_off(skip)))
@@ -161,15 +133,15 @@ pub(crate) fn address(headers: &HeaderMap, url: &str) -> String {
     let scheme = header_text(headers, "x-forwarded-proto")
         .filter(|scheme| matches!(*scheme, "http" | "https"))
         .unwrap_or("http");
-    match header_text(headers, header::HOST.as_str()).filter(|host: &&str| {
-        !host.is_empty()
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b))
-    }) {
-        Some(host) if url.starts_with('/') => format!("{scheme}://{host}{url}"),
+    match header_text(headers, header::HOST.as_str()) {
+        Some(host) if url.starts_with('/') && is_host(host) => format!("{scheme}://{host}{url}"),
         _ => url.to_owned(),
     }
+}
+
+fn is_host(host: &str) -> bool {
+    let mut bytes = host.bytes();
+    !host.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b))
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -186,12 +158,10 @@ pub(crate) struct ChatUsage {
 
 // The cost of the original generation, also for stored answers.
 pub(crate) fn usage(answer: &Answer) -> ChatUsage {
-    let prompt_tokens = answer.usage.prompt_tokens;
-    let completion_tokens = answer.usage.output_tokens;
     ChatUsage {
-        prompt_tokens,
-        completion_tokens,
-        total_tokens: prompt_tokens + completion_tokens,
+        prompt_tokens: answer.usage.prompt_tokens,
+        completion_tokens: answer.usage.output_tokens,
+        total_tokens: answer.usage.prompt_tokens + answer.usage.output_tokens,
     }
 }
 
@@ -250,6 +220,12 @@ pub(crate) fn frame_response(frames: impl Stream<Item = Frame> + Send + 'static)
 
 pub(crate) fn frame(value: &Value) -> Frame {
     Frame::default().data(value.to_string())
+}
+
+/// The last frames of a stream.
+pub(crate) fn last_frames(values: &[Value]) -> Vec<Frame> {
+    let done = Frame::default().data("[DONE]");
+    values.iter().map(frame).chain([done]).collect()
 }
 
 #[cfg(test)]

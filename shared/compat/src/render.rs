@@ -111,33 +111,20 @@ impl<'a> RenderedAnswer<'a> {
 }
 
 fn search_only_text(answer: &Answer) -> String {
-    let why = answer
-        .degradation
-        .as_ref()
-        .map(|degraded| format!(": {} ({})", degraded.message, degraded.code));
-    let mut text = format!(
-        "No model answered this question{}.",
-        why.unwrap_or_default()
-    );
-    let lines: Vec<String> = answer
-        .sections
-        .iter()
-        .take(MAX_SECTIONS)
-        .map(section_reference)
-        .collect();
-    if lines.is_empty() {
-        text.push_str(" Search found nothing, either.");
-        return text;
+    let why = match &answer.degradation {
+        Some(degraded) => format!(": {} ({})", degraded.message, degraded.code),
+        None => String::new(),
+    };
+    let mut text = format!("No model answered this question{why}.");
+    if answer.sections.is_empty() {
+        return text + " Search found nothing, either.";
     }
     text.push_str(" Search found these sections:\n");
-    for (at, line) in lines.iter().enumerate() {
-        text.push_str(&format!("\n{}. {line}", at + 1));
+    for (at, section) in answer.sections.iter().take(MAX_SECTIONS).enumerate() {
+        text.push_str(&format!("\n{}. {}", at + 1, section_reference(section)));
     }
-    if answer.sections.len() > MAX_SECTIONS {
-        text.push_str(&format!(
-            "\n\nand {} more.",
-            answer.sections.len() - MAX_SECTIONS
-        ));
+    if let Some(more @ 1..) = answer.sections.len().checked_sub(MAX_SECTIONS) {
+        text.push_str(&format!("\n\nand {more} more."));
     }
     text
 }
@@ -156,11 +143,6 @@ fn section_reference(section: &ReadSection) -> String {
 
 // One line without markup that a chat client could render as a link or image.
 fn sanitized(words: &str) -> String {
-    let words: Vec<&str> = words
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .collect();
-    words
-        .join(" ")
-        .replace(['[', '<'], "(")
-        .replace([']', '>'], ")")
+    let line = words.replace(|c: char| c.is_whitespace() || c.is_control(), " ");
+    line.replace(['[', '<'], "(").replace([']', '>'], ")")
 }

@@ -56,14 +56,9 @@ impl Nesting {
 
     /// The gap that records flattened nodes, if there are any.
     pub(crate) fn depth_gap(&self, unit: &str) -> Option<Gap> {
-        (self.flattened > 0).then(|| Gap {
-            code: "tree.depth_capped".into(),
-            pages: None,
-            detail: format!(
-                "{} {unit} lay deeper than the tree's deepest level",
-                self.flattened
-            ),
-        })
+        let count = self.flattened;
+        let detail = format!("{count} {unit} lay deeper than the tree's deepest level");
+        (count > 0).then(|| Gap::new("tree.depth_capped", detail))
     }
 }
 

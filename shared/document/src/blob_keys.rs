@@ -94,7 +94,6 @@ pub fn corrections_prefix(scope: &str) -> String {
     format!("{scope}/corrections/")
 }
 
-/// Key of the headings of a correction.
 pub fn correction_key(scope: &str, headings: Digest) -> String {
     format!("{}{headings}.json", corrections_prefix(scope))
 }

@@ -56,14 +56,6 @@ impl SectionTree {
     }
 }
 
-fn gap(code: &str, detail: String) -> Gap {
-    Gap {
-        code: code.into(),
-        pages: None,
-        detail,
-    }
-}
-
 fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
     const CODE: &str = "outline.entry_not_found";
     let rejected = outline.rejected();
@@ -71,22 +63,13 @@ fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
         return;
     }
     for entry in rejected.iter().take(LISTED_REJECTIONS) {
-        gaps.push(gap(
-            CODE,
-            format!(
-                "`{}` was not found in the document",
-                truncated_title(&entry.title)
-            ),
-        ));
+        let title = truncated_title(&entry.title);
+        let detail = format!("`{title}` was not found in the document");
+        gaps.push(Gap::new(CODE, detail));
     }
-    if rejected.len() > LISTED_REJECTIONS {
-        gaps.push(gap(
-            CODE,
-            format!(
-                "{} more entries were not found",
-                rejected.len() - LISTED_REJECTIONS
-            ),
-        ));
+    if let Some(more @ 1..) = rejected.len().checked_sub(LISTED_REJECTIONS) {
+        let detail = format!("{more} more entries were not found");
+        gaps.push(Gap::new(CODE, detail));
     }
 }
 
@@ -122,10 +105,8 @@ fn flat_sections(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<FlatSect
         }
     }
     if crowded > 0 {
-        gaps.push(gap(
-            "tree.same_line",
-            format!("{crowded} entries claim a line that already is a section"),
-        ));
+        let detail = format!("{crowded} entries claim a line that already is a section");
+        gaps.push(Gap::new("tree.same_line", detail));
     }
     gaps.extend(nesting.depth_gap("sections"));
     nodes
@@ -240,10 +221,8 @@ fn normalized_title(title: &str) -> String {
 // Extends the first node to the start of the document, or inserts a node before it.
 fn ensure_start_covered(nodes: &mut Vec<FlatSection>, extent: Extent, gaps: &mut Vec<Gap>) {
     if extent.size() == 0 {
-        gaps.push(gap(
-            "structure.empty",
-            "the document has no pages and no lines".into(),
-        ));
+        let detail = "the document has no pages and no lines";
+        gaps.push(Gap::new("structure.empty", detail));
         return;
     }
     let top = Position {
@@ -256,10 +235,8 @@ fn ensure_start_covered(nodes: &mut Vec<FlatSection>, extent: Extent, gaps: &mut
         Extent::Lines(_) => SectionStart::Line(1),
     };
     let Some(first) = nodes.first_mut() else {
-        gaps.push(gap(
-            "structure.none",
-            "no headings were found: the document is one section".into(),
-        ));
+        let detail = "no headings were found: the document is one section";
+        gaps.push(Gap::new("structure.none", detail));
         nodes.push(placeholder("Whole document", SectionKind::Window, start));
         return;
     };

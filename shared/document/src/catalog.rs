@@ -38,7 +38,7 @@ pub struct DocumentVersion {
     /// The structure that a person gave the document. It is kept by later versions, also where it no longer applies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub correction: Option<Box<CorrectionRef>>,
-    /// The label linkbase of a filing, which lies beside its document.
+    /// The label linkbase of a filing, which lies next to its document.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub labels: Option<Box<CompanionFile>>,
 }
@@ -46,7 +46,6 @@ pub struct DocumentVersion {
 /// A file in the folder of a document that is read with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionFile {
-    /// File name.
     pub name: String,
     /// Identifies the bytes as specified by `origin`.
     pub source: Digest,

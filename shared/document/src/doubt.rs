@@ -37,7 +37,7 @@ pub enum DoubtCode {
     PassedOver,
     /// Headings of one level look different.
     MixedLooks,
-    /// Windows of pages stand in for sections.
+    /// Windows of pages replace sections.
     Windows,
     /// Sections without sub-sections are larger than a prompt should be.
     LargeLeaf,

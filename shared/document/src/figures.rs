@@ -93,7 +93,7 @@ pub fn figures(word: &str) -> Vec<String> {
     figures
 }
 
-// A currency may stand between a sign and the digits.
+// A currency may be between a sign and the digits.
 fn is_amount(rest: &[char]) -> bool {
     let first = rest.iter().find(|c| !matches!(c, '$' | '€' | '£' | '¥'));
     first.is_some_and(|c| c.is_ascii_digit() || *c == '.')

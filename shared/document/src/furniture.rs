@@ -24,7 +24,7 @@ const MIN_RUN: usize = 5;
 struct EdgeLine {
     page: usize,
     line: usize,
-    // Points from the top of the page, or below 0 from its bottom: feet stand there, however long the pages are.
+    // Points from the top of the page, or below 0 from its bottom: feet are there, however long the pages are.
     y: f32,
     // The number of a line that may be a heading.
     number: Option<usize>,

@@ -1,4 +1,4 @@
-//! Tables that a file declares: which cells of which row stand on a line.
+//! Tables that a file declares: which cells of which row are on a line.
 
 use crate::ByteSpan;
 
@@ -13,7 +13,7 @@ pub struct GridLine {
     pub cells: Vec<GridCell>,
 }
 
-/// The part of a cell that stands on a line.
+/// The part of a cell that is on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GridCell {
     /// Byte offset in the line.
@@ -26,6 +26,6 @@ pub struct GridCell {
     pub columns: u16,
     /// How many rows it covers.
     pub rows: u16,
-    /// Where its visible text stands in the file.
+    /// The place of its visible text in the file.
     pub bytes: Option<ByteSpan>,
 }

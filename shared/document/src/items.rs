@@ -20,7 +20,7 @@ pub struct FilingItem {
     pub section: Option<SectionId>,
     /// The pages of that section; `None` in texts without pages.
     pub pages: Option<PageSpan>,
-    /// Where its text stands in the file; only in HTML.
+    /// The place of its text in the file; only in HTML.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<ByteSpan>,
     /// o200k tokens of that section, including descendants.

@@ -98,6 +98,11 @@ impl PageSpan {
         self.end
     }
 
+    /// First and last page.
+    pub fn bounds(self) -> (u32, u32) {
+        (self.start.get(), self.end.get())
+    }
+
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub fn len(self) -> usize {
         (self.end.get() - self.start.get()) as usize + 1

@@ -69,9 +69,8 @@ impl Recognition {
         };
         for (place, word) in (0..).zip(words) {
             read.confidences.push(word.confidence);
-            let other = word.other.into_iter();
-            read.disputed
-                .extend(other.map(|other| DisputedWord { word: place, other }));
+            let disputed = word.other.map(|other| DisputedWord { word: place, other });
+            read.disputed.extend(disputed);
         }
         read
     }
@@ -96,8 +95,8 @@ impl Recognition {
 
     /// Number of words in doubt.
     pub fn doubtful(&self) -> usize {
-        let doubtful = |one: &&u8| **one < Self::SURE;
-        self.confidences.iter().filter(doubtful).count()
+        let words = self.confidences.iter();
+        words.filter(|confidence| **confidence < Self::SURE).count()
     }
 }
 

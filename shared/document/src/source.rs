@@ -67,6 +67,14 @@ impl Extent {
             Self::Pages(n) | Self::Lines(n) => n,
         }
     }
+
+    /// `None` in texts without pages.
+    pub fn pages(self) -> Option<u32> {
+        match self {
+            Self::Pages(n) => Some(n),
+            Self::Lines(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -80,7 +88,7 @@ pub struct Page {
     pub label: Option<PageLabel>,
     /// In reading order, column by column. Empty for scans that were not read, and blank pages.
     pub lines: Vec<Line>,
-    // Stored beside the pages, so that the form of stored sources without recognized pages stays as it is.
+    // Stored next to the pages, so that the form of stored sources without recognized pages stays as it is.
     #[serde(skip)]
     pub origin: PageOrigin,
 }
@@ -166,13 +174,13 @@ pub struct Line {
     pub tokens: u32,
     #[serde(default)]
     pub role: LineRole,
-    /// Where its visible text stands in the file, from the first character to the last; only in HTML, where markup may lie
+    /// The place of its visible text in the file, from the first character to the last; only in HTML, where markup may lie
     /// between. The lines of a table row overlap.
-    // Stored beside the lines, so that the form of stored PDF sources stays as it is.
+    // Stored next to the lines, so that the form of stored PDF sources stays as it is.
     #[serde(skip)]
     pub bytes: Option<ByteSpan>,
     /// The cells of the row that it shows; only in tables of HTML.
-    // Stored beside the lines, as the bytes are.
+    // Stored next to the lines, as the bytes are.
     #[serde(skip)]
     pub grid: Option<Box<GridLine>>,
 }

@@ -55,7 +55,7 @@ pub struct Section {
     pub kind: SectionKind,
     /// Includes descendants.
     pub span: SectionSpan,
-    /// Where its text stands in the file, with descendants; only in HTML.
+    /// The place of its text in the file, with descendants; only in HTML.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<ByteSpan>,
     /// Whether its heading is the first line of its page, apart from running heads.
@@ -75,7 +75,6 @@ pub struct Section {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionKind {
-    /// Has a heading in the document.
     Heading,
     /// The text before the first heading.
     Preface,
@@ -104,6 +103,14 @@ impl SectionSpan {
         match self {
             SectionSpan::Pages { pages, .. } => Some(pages),
             SectionSpan::Lines { .. } => None,
+        }
+    }
+
+    /// First and last page or line, 1-based.
+    pub fn bounds(self) -> (u32, u32) {
+        match self {
+            SectionSpan::Pages { pages, .. } => pages.bounds(),
+            SectionSpan::Lines { start, end } => (start, end),
         }
     }
 }
@@ -195,6 +202,14 @@ pub struct Gap {
 }
 
 impl Gap {
+    pub fn new(code: &str, detail: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            pages: None,
+            detail: detail.into(),
+        }
+    }
+
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
     /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {

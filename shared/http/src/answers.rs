@@ -21,10 +21,8 @@ use utoipa::ToSchema;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 const RETRY_AFTER_SECONDS: &str = "2";
 
-/// An answer in progress.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AnswerInProgress {
-    /// Id of the answer.
     id: String,
     /// `running`.
     status: &'static str,

@@ -59,11 +59,8 @@ pub(crate) async fn files(
     // Listed paths contain percent escapes, so the raw URL path is tried first, then the decoded one.
     let raw = uri.path().strip_prefix("/v1/fs").unwrap_or_default();
     let decoded = percent_decode_str(raw).decode_utf8().map_err(|_| {
-        Problem::parameter(
-            400,
-            "path",
-            "the path of the URL is not percent-encoded UTF-8",
-        )
+        let detail = "the path of the URL is not percent-encoded UTF-8";
+        Problem::parameter(400, "path", detail)
     })?;
     let path = match archive.catalog().resolve_path(raw) {
         Ok(_) => raw,

@@ -172,7 +172,6 @@ pub(crate) struct RetryBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetryResponse {
     dry_run: bool,
-    /// Number of documents.
     documents: usize,
     /// Locators; the first 500.
     retried: Vec<String>,

@@ -179,7 +179,13 @@ pub(crate) async fn documents(
         order: order?,
         ..query.list
     };
-    json(archive.list_documents(&request, limit, query.cursor.as_deref())?).await
+    json(archive.list_selected(
+        &archive.select(&request)?,
+        &request,
+        limit,
+        query.cursor.as_deref(),
+    )?)
+    .await
 }
 
 /// Count documents by their properties
@@ -212,5 +218,5 @@ pub(crate) async fn facets(
         facets: query.facets.0,
         ..query.list
     };
-    json(archive.count_facets(&request, &fields, limit)?).await
+    json(archive.count_selected(&archive.select(&request)?, &fields, limit)?).await
 }

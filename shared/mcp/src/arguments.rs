@@ -55,14 +55,11 @@ pub(crate) fn check(schema: &JsonObject, sent: JsonObject) -> Result<JsonObject,
     let mut checked = JsonObject::new();
     for (name, value) in sent {
         let Some(property) = schema["properties"].get(&name) else {
+            let known = schema["properties"].as_object().into_iter().flatten();
+            let listed = known.filter(|(_, property)| property.get(HIDDEN).is_none());
             return Err(unknown_argument(
                 &name,
-                schema["properties"]
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .filter(|(_, property)| property.get(HIDDEN).is_none())
-                    .map(|(name, _)| name.as_str()),
+                listed.map(|(name, _)| name.as_str()),
             ));
         };
         if !is_blank(&value) {

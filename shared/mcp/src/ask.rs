@@ -156,8 +156,7 @@ impl ToolContext {
                     let message =
                         "there is no answer with this id, and none is being generated here";
                     return Err(
-                        ToolError::new(ToolErrorKind::NotFound, "answer.unknown", message)
-                            .with_option(RETRY_HINT),
+                        ToolError::not_found("answer.unknown", message).with_option(RETRY_HINT)
                     );
                 }
                 Ok(None) => self.report_generation(poll, polls).await,
@@ -204,11 +203,15 @@ fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
         Some(degradation) => degradation.message.clone(),
         None => "Not in these documents".into(),
     };
-    let sources: Vec<String> = if is_answered {
-        answer.citations.iter().map(source_line).collect()
-    } else {
-        let sections = answer.sections.iter();
-        sections.map(|section| section.locator.clone()).collect()
+    let sources: Vec<String> = match is_answered {
+        true => answer.citations.iter().map(source_line).collect(),
+        false => {
+            let sections = &answer.sections;
+            sections
+                .iter()
+                .map(|section| section.locator.clone())
+                .collect()
+        }
     };
     let sources = delimited("citations", &sources.join("\n"));
     let data = AskOutput {
@@ -224,15 +227,10 @@ fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
             confidence: answer.confidence,
         }),
     };
+    let links = answer.citations.iter().filter_map(citation_link);
     ToolResult::new(data, summary)
         .with_text(format!("{}\n{sources}", answer.text))
-        .with_links(
-            answer
-                .citations
-                .iter()
-                .filter_map(citation_link)
-                .take(MAX_LINKS),
-        )
+        .with_links(links.take(MAX_LINKS))
 }
 
 fn source_line(citation: &Citation) -> String {

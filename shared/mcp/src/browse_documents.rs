@@ -171,9 +171,10 @@ impl ToolContext {
                 ranked.push(hit.doc_id);
             }
         }
-        let ranked = ranked.into_iter();
-        let ranked = ranked.filter_map(|doc| catalog.get(doc).transpose());
-        Ok(ranked.collect::<PortResult<_>>()?)
+        let listed = ranked
+            .iter()
+            .filter_map(|doc| catalog.get(*doc).transpose());
+        Ok(listed.collect::<PortResult<_>>()?)
     }
 
     fn documents_result(
@@ -263,8 +264,7 @@ fn listing(documents: &[DocumentRow], folders: &[FolderRow]) -> String {
         .map(|folder| format!("{} ({})", folder.id, folder.count))
         .collect();
     for document in documents {
-        let facts = ["company", "form", "fiscal_year", "period_end"];
-        let facts: Vec<&str> = facts
+        let facts: Vec<&str> = ["company", "form", "fiscal_year", "period_end"]
             .into_iter()
             .map(|name| document.fact(name))
             .filter(|fact| !fact.is_empty())

@@ -291,8 +291,9 @@ fn pair_json(pair: &SectionPair) -> Value {
         }
     }
     if !pair.reworded.is_empty() {
-        let reworded = pair.reworded.iter();
-        row["reworded"] = reworded
+        row["reworded"] = pair
+            .reworded
+            .iter()
             .map(|both| json!({ "left": sentence_json(&both.left), "right": sentence_json(&both.right) }))
             .collect();
     }
@@ -320,13 +321,16 @@ fn shortened(text: &str, chars: usize) -> String {
 fn listing(pairs: &[&SectionPair]) -> String {
     let mut lines = Vec::new();
     for pair in pairs {
-        let sides = [&pair.left, &pair.right];
-        let sides = sides.into_iter().flatten().map(|side| &side.section);
-        let titles: Vec<String> = sides
-            .clone()
-            .map(|section| shortened(&section.title, TITLE_CHARS))
-            .collect();
-        let places: Vec<String> = sides.map(place).collect();
+        let (titles, places): (Vec<String>, Vec<String>) = [&pair.left, &pair.right]
+            .into_iter()
+            .flatten()
+            .map(|side| {
+                (
+                    shortened(&side.section.title, TITLE_CHARS),
+                    place(&side.section),
+                )
+            })
+            .unzip();
         let mut line = format!(
             "{} {}  {}",
             pair.outcome.as_str(),
@@ -341,10 +345,9 @@ fn listing(pairs: &[&SectionPair]) -> String {
         }
         lines.push(line);
         for (sign, sentences) in [("-", &pair.removed), ("+", &pair.added)] {
-            let sentences = sentences.iter();
-            lines.extend(
-                sentences.map(|one| format!("  {sign} {}", shortened(&one.text, SENTENCE_CHARS))),
-            );
+            for one in sentences {
+                lines.push(format!("  {sign} {}", shortened(&one.text, SENTENCE_CHARS)));
+            }
         }
         for both in &pair.reworded {
             let left = shortened(&both.left.text, SENTENCE_CHARS);

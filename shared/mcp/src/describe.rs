@@ -54,7 +54,12 @@ impl ToolContext {
         &self,
         Parameters(arguments): Parameters<DescribeArguments>,
     ) -> ToolOutcome<DescribeOutput> {
-        let vision = Arc::clone(self.vision.as_ref().ok_or_else(Vision::not_configured)?);
+        let vision = Arc::clone(
+            self.services
+                .vision
+                .as_ref()
+                .ok_or_else(Vision::not_configured)?,
+        );
         let page = PageNo::new(arguments.page)
             .ok_or_else(|| ToolError::invalid("`page` is a number, from 1"))?;
         let document = self.resolve_document(&arguments.doc_name, None)?;
@@ -77,11 +82,8 @@ impl ToolContext {
             Ok(Err(error)) => {
                 tracing::error!(%error, "describing a page failed");
                 let message = "describing the page failed";
-                Err(ToolError::new(
-                    ToolErrorKind::Internal,
-                    "tool.failed",
-                    message,
-                ))
+                let kind = ToolErrorKind::Internal;
+                Err(ToolError::new(kind, "tool.failed", message))
             }
             Err(_) => Err(still_running()),
         }
@@ -90,7 +92,7 @@ impl ToolContext {
 
 fn still_running() -> ToolError {
     let message = "the page is still being described";
-    ToolError::new(ToolErrorKind::Unavailable, "vision.in_progress", message)
+    ToolError::unavailable("vision.in_progress", message)
         .with_option("Call describe() with the same arguments in a few seconds: it is paid once")
 }
 
@@ -116,8 +118,9 @@ fn result(described: DescribedPage) -> ToolResult<DescribeOutput> {
 }
 
 fn figure_text(figure: &FigureDescription) -> String {
-    let values = figure.values.iter();
-    let values: String = values
+    let values: String = figure
+        .values
+        .iter()
         .map(|value| format!("\n  {} = {}", value.label, value.value))
         .collect();
     format!(

@@ -1,6 +1,6 @@
 //! Tool errors. They are results that the model reads, because clients hide the text of protocol errors.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stemma_archive::ApiError;
 use stemma_gateway::admission::AdmissionError;
 use stemma_store::PortError;
@@ -60,6 +60,14 @@ impl ToolError {
         Self::new(ToolErrorKind::InvalidInput, "request.invalid", message)
     }
 
+    pub(crate) fn not_found(code: &str, message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::NotFound, code, message)
+    }
+
+    pub(crate) fn unavailable(code: &str, message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Unavailable, code, message)
+    }
+
     #[must_use]
     pub(crate) fn with_option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
@@ -75,28 +83,19 @@ impl ToolError {
 
     /// The envelope: `{error, errorCode, code, candidates, next_steps}`.
     pub(crate) fn data(&self) -> Value {
-        let mut data = Map::new();
-        data.insert("error".into(), json!(self.message));
-        data.insert("errorCode".into(), json!(self.kind.as_str()));
-        data.insert("code".into(), json!(self.code));
+        let mut data = json!({
+            "error": self.message, "errorCode": self.kind.as_str(), "code": self.code,
+            "next_steps": { "summary": self.summary(), "options": self.next_steps() },
+        });
         if !self.candidates.is_empty() {
-            data.insert("candidates".into(), json!(self.candidates));
+            data["candidates"] = json!(self.candidates);
         }
-        data.insert(
-            "next_steps".into(),
-            json!({ "summary": self.summary(), "options": self.next_steps() }),
-        );
-        Value::Object(data)
+        data
     }
 
-    /// The error as text.
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("{}: {}", self.kind.as_str(), self.message);
-        for option in self.next_steps() {
-            text.push_str("\n- ");
-            text.push_str(&option);
-        }
-        text
+        let next_steps = self.next_steps().join("\n- ");
+        format!("{}: {}\n- {next_steps}", self.kind.as_str(), self.message)
     }
 
     fn summary(&self) -> &'static str {
@@ -136,12 +135,8 @@ impl ToolError {
 impl From<ApiError> for ToolError {
     fn from(error: ApiError) -> Self {
         if error.is_index_pending() {
-            return Self::new(
-                ToolErrorKind::Unavailable,
-                "index.building",
-                "the index of the documents is still being built",
-            )
-            .with_option(
+            let message = "the index of the documents is still being built";
+            return Self::unavailable("index.building", message).with_option(
                 "Call again in a few seconds; names, pages and grep_document() need no index",
             );
         }
@@ -162,7 +157,7 @@ impl From<ApiError> for ToolError {
             "store.unreadable" => {
                 tracing::warn!(error = message, "the store cannot be read");
                 let message = "the store cannot be read";
-                return Self::new(ToolErrorKind::Unavailable, code, message);
+                return Self::unavailable(code, message);
             }
             "server.busy" | "vision.no_model" | "vision.limit_reached" => {
                 ToolErrorKind::Unavailable
@@ -193,10 +188,9 @@ impl From<ApiError> for ToolError {
 
 impl From<AdmissionError> for ToolError {
     fn from(error: AdmissionError) -> Self {
-        let kind = if error == AdmissionError::Busy {
-            ToolErrorKind::Unavailable
-        } else {
-            ToolErrorKind::Forbidden
+        let kind = match error {
+            AdmissionError::Busy => ToolErrorKind::Unavailable,
+            _ => ToolErrorKind::Forbidden,
         };
         Self::new(kind, error.code(), error.to_string())
     }

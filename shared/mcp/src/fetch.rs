@@ -13,7 +13,6 @@ use stemma_catalog::locator::Fragment;
 use stemma_catalog::short_path::short_path;
 use stemma_document::PageSpan;
 
-use crate::get_page_content::NextCall;
 use crate::text_pages::ReadResult;
 use crate::tool_context::{SCHEME, ToolContext, page_address, part_locator, section_address};
 use crate::tool_result::{
@@ -43,12 +42,7 @@ pub(crate) struct FetchOutput {
     remaining: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
-    next_call: Option<NextCall<NextFetch>>,
-}
-
-#[derive(Serialize)]
-struct NextFetch {
-    id: String,
+    next_call: Option<Value>,
 }
 
 #[tool_router(router = fetch_router, vis = "pub(crate)")]
@@ -188,10 +182,7 @@ fn fetch_result(
         metadata,
         truncated: read.is_truncated(),
         remaining: read.remaining.filter(|_| rest.is_some()),
-        next_call: rest.map(|id| NextCall {
-            tool: "fetch",
-            arguments: NextFetch { id },
-        }),
+        next_call: rest.map(|id| json!({ "tool": "fetch", "arguments": { "id": id } })),
     };
     ToolResult::new(data, summary)
         .with_text(body)

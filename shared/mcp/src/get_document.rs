@@ -186,18 +186,22 @@ fn output(listed: &CatalogDocument, items: Vec<ItemRow>) -> GetDocumentOutput {
 }
 
 fn item_rows(items: &[ItemInfo], mut room: usize) -> Vec<ItemRow> {
-    let rows = items.iter().take(MAX_ITEMS).map(ItemRow::new);
-    rows.map_while(|row| {
-        room = room.checked_sub(token_cost(&row))?;
-        Some(row)
-    })
-    .collect()
+    items
+        .iter()
+        .take(MAX_ITEMS)
+        .map(ItemRow::new)
+        .map_while(|row| {
+            room = room.checked_sub(token_cost(&row))?;
+            Some(row)
+        })
+        .collect()
 }
 
 impl ItemRow {
     pub(crate) fn new(item: &ItemInfo) -> Self {
-        let content = item.content.iter();
-        let content = content
+        let content = item
+            .content
+            .iter()
             .filter(|link| link.to.is_some() || link.outside.is_some())
             .take(MAX_PLACES);
         Self {
@@ -239,19 +243,11 @@ fn overview(listed: &CatalogDocument, items: &[ItemRow]) -> String {
             item.pages.as_deref().unwrap_or_default(),
             item.tokens
         );
-        line.push_str(
-            item.status
-                .as_ref()
-                .and_then(Value::as_str)
-                .unwrap_or_default(),
-        );
+        let status = item.status.as_ref().and_then(Value::as_str);
+        line.push_str(status.unwrap_or_default());
         if !item.content_at.is_empty() {
-            line.push_str(if item.approximate {
-                " → within "
-            } else {
-                " → "
-            });
-            line.push_str(&item.content_at.join(", "));
+            let within = if item.approximate { "within " } else { "" };
+            line.push_str(&format!(" → {within}{}", item.content_at.join(", ")));
         }
         lines.push(line);
     }

@@ -355,12 +355,9 @@ impl Outline<'_> {
         let part_rows = self.rows.get(range.clone()).unwrap_or_default();
         let text = outline_text(part_rows, self.detail);
         // Clients may show the model both forms, so the text of a JSON structure has only the upper levels.
-        let upper_levels = || {
-            let upper = part_rows
-                .iter()
-                .filter(|row| row.tree_row.depth <= TEXT_DEPTH);
-            outline_text(upper, Detail::Outline)
-        };
+        let upper = part_rows
+            .iter()
+            .filter(|row| row.tree_row.depth <= TEXT_DEPTH);
         let Pagination {
             part,
             total_parts,
@@ -374,7 +371,7 @@ impl Outline<'_> {
         );
         let body = match as_outline {
             true => delimited(name, &text),
-            false => delimited(name, &upper_levels()),
+            false => delimited(name, &outline_text(upper, Detail::Outline)),
         };
         let data = GetDocumentStructureOutput {
             doc_name: name.to_owned(),

@@ -87,12 +87,8 @@ impl ToolContext {
             "{} {:?} {:?} {}",
             arguments.doc_name, arguments.concept, arguments.period, arguments.dimensions
         );
-        let page = PageRequest::new(
-            arguments.limit,
-            arguments.offset,
-            arguments.cursor.as_deref(),
-            &list,
-        )?;
+        let cursor = arguments.cursor.as_deref();
+        let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
         let document =
             self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
         let listed = self.listed(&document)?;
@@ -158,31 +154,22 @@ fn row(fact: &FactInfo) -> FactRow {
 
 /// `2024-12-31` or `2024-01-01/2024-12-31`.
 pub(crate) fn period(from: Option<&str>, to: Option<&str>) -> String {
-    [from, to]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("/")
+    Vec::from_iter([from, to].into_iter().flatten()).join("/")
 }
 
 fn listing(facts: &[FactRow]) -> String {
     let lines = facts.iter().map(|fact| {
         let value = fact.value.as_deref().unwrap_or("no value");
         let unit = fact.unit.as_deref().unwrap_or_default();
-        let page = fact
-            .page
-            .map(|page| format!(" (p {page})"))
-            .unwrap_or_default();
-        let cell = fact
-            .cell
-            .as_ref()
-            .map(|cell| {
-                format!(
-                    " ({}, row {}, column {})",
-                    cell.table, cell.row, cell.column
-                )
-            })
-            .unwrap_or_default();
+        let page = fact.page.map(|page| format!(" (p {page})"));
+        let page = page.unwrap_or_default();
+        let cell = fact.cell.as_ref().map(|cell| {
+            let CellPosition {
+                table, row, column, ..
+            } = cell;
+            format!(" ({table}, row {row}, column {column})")
+        });
+        let cell = cell.unwrap_or_default();
         let of = match fact.dimensions.as_slice() {
             [] => String::new(),
             dimensions => format!(" [{}]", dimensions.join(", ")),

@@ -41,11 +41,11 @@ impl ToolContext {
         Parameters(_): Parameters<GetFolderStructureArguments>,
     ) -> ToolOutcome<GetFolderStructureOutput> {
         let catalog = self.archive.catalog();
-        let inner = catalog.folders()?.into_iter();
-        let counts: Vec<_> = inner
-            .map(|(path, count)| (format!("/{path}"), count))
-            .collect();
-        let total = counts.len();
+        let folders = catalog.folders()?;
+        let total = folders.len();
+        let counts = folders
+            .into_iter()
+            .map(|(path, count)| (format!("/{path}"), count));
         let axes = self.archive.folder(&ListRequest::default())?.axes;
         let axes = axes.into_iter().map(|axis| (axis.locator, axis.values));
         let mut folders = vec![FolderRow {

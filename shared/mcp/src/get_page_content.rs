@@ -5,9 +5,8 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stemma_archive::ReadRequest;
-use stemma_archive::documents::PageRecognition;
 use stemma_archive::items::{ItemContent, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
 use stemma_catalog::catalog::CatalogDocument;
@@ -17,7 +16,7 @@ use stemma_document::{PageNo, PageSpan, SectionId};
 use crate::error::ToolError;
 use crate::get_document::{ItemRow, MAX_PLACES};
 use crate::page_picture::{page_picture, parse_region};
-use crate::text_pages::ReadResult;
+use crate::text_pages::{ReadResult, TextPassage};
 use crate::tool_context::{DocumentRef, ToolContext};
 use crate::tool_result::{
     DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited,
@@ -53,7 +52,7 @@ pub(crate) struct GetPageContentOutput {
     #[schemars(skip)]
     requested_pages: String,
     returned_pages: String,
-    content: Vec<PageRow>,
+    content: Vec<TextPassage>,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -62,44 +61,10 @@ pub(crate) struct GetPageContentOutput {
     remaining: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
-    next_call: Option<NextCall<NextArguments>>,
+    next_call: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     out_of_range: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct PageRow {
-    page: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
-    ocr: Option<PageRecognition>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schemars(skip)]
-    cut: bool,
-}
-
-/// The call that gets the rest of a text.
-#[derive(Serialize)]
-pub(crate) struct NextCall<T> {
-    pub(crate) tool: &'static str,
-    pub(crate) arguments: T,
-}
-
-#[derive(Serialize)]
-struct NextArguments {
-    doc_name: String,
-    pages: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    section_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<usize>,
 }
 
 #[tool_router(router = get_page_content_router, vis = "pub(crate)")]
@@ -203,9 +168,9 @@ fn requested_part(
         (Some(_), Some(_)) => {
             return Err(ToolError::invalid("give `section_id` or `item`, not both"));
         }
-        (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
-        (None, Some(item)) => item.rsplit('#').next().unwrap_or_default().to_owned(),
+        (Some(part), None) | (None, Some(part)) => part,
     };
+    let text = text.rsplit('#').next().unwrap_or_default();
     text.parse().map(Some).map_err(|()| {
         ToolError::invalid(format!("`{text}` names no part of a document"))
             .with_option("A section_id is like 0007, an item like 1A or II.1A")
@@ -242,23 +207,19 @@ fn page_result(
     let summary = format!("{unit}s {} of {} of {name}", read.returned, read.total);
     let text = delimited(&format!("{name} {unit}s {}", read.returned), &read.text());
     let links = read.links(listed.doc());
-    let next_call = read.remaining.as_ref().map(|remaining| NextCall {
-        tool: "get_page_content",
-        arguments: NextArguments {
-            doc_name: name.to_owned(),
-            pages: remaining.clone(),
-            section_id: match part {
-                Some(Fragment::Section(id)) => Some(id.to_string()),
-                _ => None,
-            },
-            item: match part {
-                Some(item @ Fragment::Item { .. }) => {
-                    Some(item.to_string().trim_start_matches("item-").to_owned())
-                }
-                _ => None,
-            },
-            max_tokens,
-        },
+    let next_call = read.remaining.as_ref().map(|remaining| {
+        let mut arguments = json!({ "doc_name": name, "pages": remaining });
+        match part {
+            Some(Fragment::Section(id)) => arguments["section_id"] = json!(id.to_string()),
+            Some(item @ Fragment::Item { .. }) => {
+                arguments["item"] = json!(item.to_string().trim_start_matches("item-"));
+            }
+            _ => {}
+        }
+        if let Some(max_tokens) = max_tokens {
+            arguments["max_tokens"] = json!(max_tokens);
+        }
+        json!({ "tool": "get_page_content", "arguments": arguments })
     });
     let data = GetPageContentOutput {
         doc_name: name.to_owned(),
@@ -266,17 +227,7 @@ fn page_result(
         truncated: read.is_truncated(),
         requested_pages: read.requested,
         returned_pages: read.returned,
-        content: read
-            .passages
-            .into_iter()
-            .map(|passage| PageRow {
-                page: passage.page,
-                label: passage.label,
-                text: passage.text,
-                ocr: passage.ocr,
-                cut: passage.cut,
-            })
-            .collect(),
+        content: read.passages,
         item: item.map(ItemRow::new),
         remaining: read.remaining,
         next_call,

@@ -93,10 +93,8 @@ impl ToolContext {
             .iter()
             .map(|series| series.points.len())
             .sum();
-        let points = take_fitting(
-            all.skip(page.offset).take(page.limit),
-            self.format.limit(None),
-        );
+        let requested = all.skip(page.offset).take(page.limit);
+        let points = take_fitting(requested, self.format.limit(None));
         let next = page.offset + points.len();
         let more = next < total;
         let summary = format!(

@@ -56,6 +56,7 @@ use tokio_util::sync::CancellationToken;
 pub use http::{McpService, service};
 pub use preset::Preset;
 pub use server::McpServer;
+pub use tool_context::OptionalServices;
 
 /// Settings of a stdio server.
 pub struct McpOptions<'a> {
@@ -121,14 +122,16 @@ where
         model,
         &stop,
     );
-    let answering = model.map(|_| {
+    let answerers = model.map(|_| {
         let answers = AnswerService::new(env.clone(), blobs, answer);
         Arc::new(answers.with_vision(vision.clone())) as Arc<dyn AnswererFactory>
     });
-    let server = McpServer::for_local_client(env, archive, preset)
-        .with_answerers(answering)
-        .with_page_images(page_images)
-        .with_vision(vision);
+    let services = OptionalServices {
+        answerers,
+        page_images,
+        vision,
+    };
+    let server = McpServer::for_local_client(env, archive, preset, services);
     let served = match serve_server_with_ct(server, streams, stop.clone()).await {
         Ok(running) => running
             .waiting()

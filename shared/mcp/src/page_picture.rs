@@ -6,7 +6,7 @@ use stemma_archive::{ImageRequest, PageRegion};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::PageNo;
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::tool_context::ToolContext;
 
 pub(crate) const MIME_TYPE: &str = "image/png";
@@ -20,12 +20,10 @@ pub(crate) async fn page_picture(
     page: PageNo,
     region: PageRegion,
 ) -> Result<String, ToolError> {
-    let Some(images) = &context.page_images else {
+    let Some(images) = &context.services.page_images else {
         let message = "no pages are drawn here";
-        return Err(
-            ToolError::new(ToolErrorKind::Unavailable, "image.not_available", message)
-                .with_option("get_page_content() without `image` has the text"),
-        );
+        return Err(ToolError::unavailable("image.not_available", message)
+            .with_option("get_page_content() without `image` has the text"));
     };
     let request = ImageRequest {
         region,

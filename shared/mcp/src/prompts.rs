@@ -3,7 +3,7 @@
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
 use crate::arguments::{is_blank, missing_argument, text, unknown_argument};
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 
 // Arguments are (name, description, required); `text` has `{argument}` placeholders.
 struct PromptTemplate {
@@ -39,7 +39,7 @@ risks; anything unusual. Put the page behind each figure as (p 47). Leave out wh
     },
     PromptTemplate {
         name: "find_number",
-        description: "One figure, with the line of the page it stands on",
+        description: "One figure, with the line of its page",
         arguments: &[
             (
                 "question",
@@ -73,10 +73,10 @@ Do not compare figures of different units or periods without saying so.",
     },
     PromptTemplate {
         name: "cited_answer",
-        description: "How answers cite: where each claim stands, in a form programs read",
+        description: "How answers cite: the place of each claim, in a form programs read",
         arguments: &[("format", "cite or markdown; cite without", false)],
         text: "Answer from what you read with these tools and from nothing else; where it does not say, say so.\n\
-Behind each claim and each figure put the place it stands on: the document by its name as the tools print it, and the page you \
+Behind each claim and each figure put its place: the document by its name as the tools print it, and the page you \
 read it on, counted from the first page of the file. One mark per place; no mark for what you did not read; never a page from memory.\n\
 A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown, `[NAME, p. N]`. Format: {format}",
     },
@@ -86,17 +86,16 @@ pub(crate) fn list() -> Vec<Prompt> {
     TEMPLATES
         .iter()
         .map(|template| {
-            let arguments = template.arguments.iter();
-            let arguments = arguments.map(|(name, description, required)| {
-                PromptArgument::new(*name)
-                    .with_description(*description)
-                    .with_required(*required)
-            });
-            Prompt::new(
-                template.name,
-                Some(template.description),
-                Some(arguments.collect()),
-            )
+            let arguments = template
+                .arguments
+                .iter()
+                .map(|(name, description, required)| {
+                    PromptArgument::new(*name)
+                        .with_description(*description)
+                        .with_required(*required)
+                })
+                .collect();
+            Prompt::new(template.name, Some(template.description), Some(arguments))
         })
         .collect()
 }
@@ -104,11 +103,8 @@ pub(crate) fn list() -> Vec<Prompt> {
 pub(crate) fn get(name: &str, mut sent: JsonObject) -> Result<GetPromptResult, ToolError> {
     let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
         let names = TEMPLATES.map(|template| template.name).join(", ");
-        return Err(ToolError::new(
-            ToolErrorKind::NotFound,
-            "prompt.unknown",
-            format!("there is no such prompt; prompts are {names}"),
-        ));
+        let message = format!("there is no such prompt; prompts are {names}");
+        return Err(ToolError::not_found("prompt.unknown", message));
     };
     let mut filled = template.text.to_owned();
     for (name, _, required) in template.arguments {
@@ -159,7 +155,7 @@ mod tests {
         );
         assert_eq!(
             get("nothing", JsonObject::new()).unwrap_err().kind,
-            ToolErrorKind::NotFound
+            crate::error::ToolErrorKind::NotFound
         );
     }
 }

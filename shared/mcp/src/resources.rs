@@ -5,7 +5,7 @@ use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::{PageRegion, ReadRequest};
 use stemma_document::PageNo;
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::page_picture::{MIME_TYPE, page_picture};
 use crate::tool_context::{SCHEME, ToolContext};
 use crate::tool_result::delimited;
@@ -97,5 +97,5 @@ fn image_address(address: &str) -> Option<(&str, PageNo)> {
 }
 
 fn unknown_address(message: impl Into<String>) -> ToolError {
-    ToolError::new(ToolErrorKind::NotFound, "address.unknown", message)
+    ToolError::not_found("address.unknown", message)
 }

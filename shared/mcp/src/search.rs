@@ -141,19 +141,9 @@ impl ToolContext {
             TotalHits::Exact(total) => (total, ""),
             TotalHits::AtLeast { at_least: total } => (total, " at least"),
         };
-        let routed: Vec<String> = response
-            .routed
-            .iter()
-            .map(|filter| match filter.did_you_mean {
-                true => format!(
-                    "{}={} (you wrote {})",
-                    filter.facet, filter.value, filter.from
-                ),
-                false => format!("{}={}", filter.facet, filter.value),
-            })
-            .collect();
         let mut remarks = String::new();
-        if !routed.is_empty() {
+        if !response.routed.is_empty() {
+            let routed: Vec<String> = response.routed.iter().map(routed_to).collect();
             remarks = format!(" · narrowed to {}", routed.join(", "));
         }
         let documents_searched = response.searched.documents;
@@ -162,8 +152,13 @@ impl ToolContext {
             .into_iter()
             .map(|note| note.message)
             .collect();
-        let missing = response.missing_terms.iter().flatten();
-        notes.extend(missing.map(ToString::to_string));
+        notes.extend(
+            response
+                .missing_terms
+                .iter()
+                .flatten()
+                .map(ToString::to_string),
+        );
         if response.low_evidence == Some(true) {
             notes.push("low evidence: the results have little of what is asked".into());
         }
@@ -185,12 +180,8 @@ impl ToolContext {
             .as_ref()
             .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
         let text = delimited("search results", &listing(&results, &facets));
-        let links: Vec<_> = response
-            .hits
-            .iter()
-            .take(results.len().min(MAX_LINKS))
-            .map(hit_link)
-            .collect();
+        let linked = response.hits.iter().take(results.len().min(MAX_LINKS));
+        let links: Vec<_> = linked.map(hit_link).collect();
         let data = SearchOutput {
             total,
             results,
@@ -229,6 +220,16 @@ impl ToolContext {
     }
 }
 
+fn routed_to(filter: &AppliedFilter) -> String {
+    let AppliedFilter {
+        facet, value, from, ..
+    } = filter;
+    match filter.did_you_mean {
+        true => format!("{facet}={value} (you wrote {from})"),
+        false => format!("{facet}={value}"),
+    }
+}
+
 // Those by which the matching documents differ.
 fn narrowing_facets(facets: SearchFacets) -> Vec<Facet> {
     if facets.total.at_least() < 2 {
@@ -253,8 +254,9 @@ fn listing(results: &[ResultRow], facets: &[Facet]) -> String {
         lines.push(format!("  {}", row.snippet));
     }
     for facet in facets {
-        let values = facet.values.iter();
-        let values: Vec<String> = values
+        let values: Vec<String> = facet
+            .values
+            .iter()
             .map(|value| format!("{} ({})", value.value, value.documents))
             .collect();
         lines.push(format!(

@@ -17,7 +17,6 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use stemma_archive::archive::spawn_cpu;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswererFactory, PageImages, Vision};
 use stemma_document::Collection;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::rights::CollectionScope;
@@ -26,7 +25,7 @@ use stemma_store::work::{ClientShare, WorkScope};
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::preset::Preset;
-use crate::tool_context::{ToolContext, load_archive};
+use crate::tool_context::{OptionalServices, ToolContext, load_archive};
 use crate::tool_result::{ResultFormat, render};
 use crate::{arguments, prompts, resources, tools};
 
@@ -48,12 +47,7 @@ pub struct McpServer {
     collections: Arc<Collections>,
     preset: Preset,
     requires_permit: bool,
-    // `None` without a model.
-    answerers: Option<Arc<dyn AnswererFactory>>,
-    // `None` where no pages are drawn.
-    page_images: Option<Arc<PageImages>>,
-    // `None` where no model sees pages.
-    vision: Option<Arc<Vision>>,
+    services: OptionalServices,
     router: Arc<ToolRouter<ToolContext>>,
 }
 
@@ -63,52 +57,37 @@ impl McpServer {
         env: Env,
         collections: Arc<Collections>,
         preset: Preset,
+        services: OptionalServices,
     ) -> Self {
         Self {
             env,
             collections,
             preset,
             requires_permit: false,
-            answerers: None,
-            page_images: None,
-            vision: None,
+            services,
             router: Arc::new(tools::router()),
         }
     }
 
     /// A server behind [`stemma_gateway::access_control`], which stores the rights of each request.
-    pub fn with_access_control(env: Env, collections: Arc<Collections>) -> Self {
+    pub fn with_access_control(
+        env: Env,
+        collections: Arc<Collections>,
+        services: OptionalServices,
+    ) -> Self {
         Self {
             requires_permit: true,
-            ..Self::for_local_client(env, collections, Preset::default())
+            ..Self::for_local_client(env, collections, Preset::default(), services)
         }
-    }
-
-    #[must_use]
-    pub fn with_answerers(self, answerers: Option<Arc<dyn AnswererFactory>>) -> Self {
-        Self { answerers, ..self }
-    }
-
-    #[must_use]
-    pub fn with_page_images(self, page_images: Option<Arc<PageImages>>) -> Self {
-        Self {
-            page_images,
-            ..self
-        }
-    }
-
-    #[must_use]
-    pub fn with_vision(self, vision: Option<Arc<Vision>>) -> Self {
-        Self { vision, ..self }
     }
 
     // Tools that cost money are listed only if their model is configured and the key has the scope `ask`.
     fn tools(&self, preset: Preset, may_ask: bool) -> Vec<Tool> {
-        let has_model = |name: &str| match name {
-            "describe" => self.vision.is_some(),
-            _ => self.answerers.is_some(),
-        };
-        tools::list(&self.router, preset, |name| may_ask && has_model(name))
+        tools::list(&self.router, preset, |name| match name {
+            _ if !may_ask => false,
+            "describe" => self.services.vision.is_some(),
+            _ => self.services.answerers.is_some(),
+        })
     }
 
     // `?collection=`, or the first collection visible to the key.
@@ -126,11 +105,7 @@ impl McpServer {
         visible
             .find(|collection| requested.is_none_or(|name| collection.as_str() == name))
             .ok_or_else(|| {
-                ToolError::new(
-                    ToolErrorKind::NotFound,
-                    "collection.unknown",
-                    "this key reads no such collection",
-                )
+                ToolError::not_found("collection.unknown", "this key reads no such collection")
             })
     }
 
@@ -158,9 +133,7 @@ impl McpServer {
             preset,
             format,
             collections: Arc::clone(&self.collections),
-            answerers: self.answerers.clone(),
-            page_images: self.page_images.clone(),
-            vision: self.vision.clone(),
+            services: self.services.clone(),
             permit: request_permit(parts).cloned(),
             progress: token.map(|token| (context.peer.clone(), token)),
         })
@@ -219,8 +192,8 @@ impl McpServer {
             None => Err(abandoned()),
         };
         let result = outcome.unwrap_or_else(|error| error.to_result());
-        let error_code = result.structured_content.as_ref();
-        let error_code = error_code.and_then(|data| data["errorCode"].as_str());
+        let data = result.structured_content.as_ref();
+        let error_code = data.and_then(|data| data["errorCode"].as_str());
         let label = error_code.unwrap_or("ok").to_owned();
         metrics::counter!("stemma_mcp_calls_total", "result" => label).increment(1);
         // Token counting is CPU-bound, so it runs off the async workers.
@@ -235,25 +208,18 @@ impl McpServer {
 }
 
 fn tool_failed() -> ToolError {
-    ToolError::new(
-        ToolErrorKind::Internal,
-        "tool.failed",
-        "the tool failed; the cause is in the log",
-    )
+    let message = "the tool failed; the cause is in the log";
+    ToolError::new(ToolErrorKind::Internal, "tool.failed", message)
 }
 
 fn timed_out() -> ToolError {
-    ToolError::new(
-        ToolErrorKind::Unavailable,
-        "tool.timeout",
-        format!("there was no result within {} s", CALL_TIMEOUT.as_secs()),
-    )
+    let message = format!("there was no result within {} s", CALL_TIMEOUT.as_secs());
+    ToolError::unavailable("tool.timeout", message)
 }
 
 // Nobody receives it.
 fn abandoned() -> ToolError {
-    let detail = "the client ended the request";
-    ToolError::new(ToolErrorKind::Unavailable, "tool.abandoned", detail)
+    ToolError::unavailable("tool.abandoned", "the client ended the request")
 }
 
 // rmcp runs calls in tasks of their own: they end with their request all the same. Over stdio there is no other client.

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 
 use rmcp::model::Resource;
+use schemars::JsonSchema;
+use serde::Serialize;
 use stemma_archive::archive::{no_text, spawn_cancellable};
 use stemma_archive::documents::{PageRecognition, printed_label};
 use stemma_archive::grep::page_label;
@@ -13,7 +15,8 @@ use stemma_archive::{ReadRequest, RequestedPages};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::format_pages;
 use stemma_document::{
-    DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionTree, SourceBody, text,
+    DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionTree, SourceBody,
+    text::{self, BodyLine},
 };
 use stemma_extract::EncodedSource;
 use stemma_store::work::{self, Cancellation};
@@ -30,22 +33,40 @@ const PASSAGE_OVERHEAD_TOKENS: usize = 24;
 const MAX_DOUBTFUL: usize = 20;
 
 /// Text of one page, or of one section in a document without pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct TextPassage {
-    /// Physical page from 1, or first line in a document without pages.
+    // Physical page from 1, or first line in a document without pages.
     pub(crate) page: u32,
-    /// Last line, in a document without pages.
+    // Last line, in a document without pages.
+    #[serde(skip)]
     last_line: Option<u32>,
-    /// Printed page number if it differs; `lines 5-80` in a document without pages.
-    pub(crate) label: Option<String>,
-    pub(crate) text: String,
-    /// Of its page, if text recognition read it.
-    pub(crate) ocr: Option<PageRecognition>,
-    /// Whether the passage alone exceeds the limit and is truncated.
+    // Printed page number if it differs; `lines 5-80` in a document without pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    text: String,
+    // Of its page, if text recognition read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    ocr: Option<PageRecognition>,
+    // Whether the passage alone exceeds the limit and is truncated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(skip)]
     pub(crate) cut: bool,
 }
 
 impl TextPassage {
+    fn new(page: u32, label: Option<String>, text: String) -> Self {
+        Self {
+            page,
+            last_line: None,
+            label,
+            text,
+            ocr: None,
+            cut: false,
+        }
+    }
+
     // What a reader of the text has to know of where it comes from; nothing if the file states it.
     fn origin(&self) -> String {
         let Some(ocr) = &self.ocr else {
@@ -106,8 +127,9 @@ impl ReadResult {
 
     /// Links to the first pages.
     pub(crate) fn links(&self, doc: DocId) -> Vec<Resource> {
-        let pages = self.passages.iter().map(|passage| passage.page);
-        pages
+        self.passages
+            .iter()
+            .map(|passage| passage.page)
             .filter(|_| self.unit == "page")
             .take(MAX_LINKS)
             .map(|page| link(page_address(doc, page), &format!("page {page}")))
@@ -263,14 +285,9 @@ fn push_pages(
         {
             for (number, page) in part.pages().zip(packed.pages(part)?) {
                 let label = printed_label(number, &page);
-                let text = page.text();
                 if !buffer.push(TextPassage {
-                    page: number.get(),
-                    last_line: None,
-                    label,
-                    text,
                     ocr: recognition(&page),
-                    cut: false,
+                    ..TextPassage::new(number.get(), label, page.text())
                 }) {
                     return Ok(());
                 }
@@ -301,24 +318,12 @@ fn push_section_pages(
         else {
             continue;
         };
-        let text = of_page
-            .iter()
-            .map(|line| line.text)
-            .collect::<Vec<_>>()
-            .join("\n");
-        let label = page_label(body, page);
         let ocr = match body {
             SourceBody::Pages(pages) => pages.get(page.index()).and_then(recognition),
             SourceBody::Lines(_) => None,
         };
-        if !buffer.push(TextPassage {
-            page: page.get(),
-            last_line: None,
-            label,
-            text,
-            ocr,
-            cut: false,
-        }) {
+        let passage = TextPassage::new(page.get(), page_label(body, page), joined(of_page));
+        if !buffer.push(TextPassage { ocr, ..passage }) {
             return;
         }
     }
@@ -340,24 +345,21 @@ fn push_lines(
             if !includes(spans, first) {
                 continue;
             }
-            let text = part
-                .iter()
-                .map(|line| line.text)
-                .collect::<Vec<_>>()
-                .join("\n");
             let label = Some(format!("lines {first}-{last}"));
-            if !buffer.push(TextPassage {
-                page: first,
+            let passage = TextPassage {
                 last_line: Some(last),
-                label,
-                text,
-                ocr: None,
-                cut: false,
-            }) {
+                ..TextPassage::new(first, label, joined(part))
+            };
+            if !buffer.push(passage) {
                 return;
             }
         }
     }
+}
+
+fn joined(lines: &[BodyLine<'_>]) -> String {
+    let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
+    texts.join("\n")
 }
 
 fn includes(spans: &[PageSpan], line: u32) -> bool {

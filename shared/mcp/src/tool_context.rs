@@ -29,6 +29,17 @@ const INDEX_TIMEOUT_MS: u64 = 10_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) const SCHEME: &str = "stemma://";
 
+/// What some tools need and not every configuration has.
+#[derive(Clone, Default)]
+pub struct OptionalServices {
+    /// `None` without a model.
+    pub answerers: Option<Arc<dyn AnswererFactory>>,
+    /// `None` where no pages are drawn.
+    pub page_images: Option<Arc<PageImages>>,
+    /// `None` where no model sees pages.
+    pub vision: Option<Arc<Vision>>,
+}
+
 #[derive(Clone)]
 pub(crate) struct ToolContext {
     pub(crate) env: Env,
@@ -37,12 +48,7 @@ pub(crate) struct ToolContext {
     pub(crate) format: ResultFormat,
     // Source of newer archives.
     pub(crate) collections: Arc<Collections>,
-    // `None` without a model.
-    pub(crate) answerers: Option<Arc<dyn AnswererFactory>>,
-    // `None` where no pages are drawn.
-    pub(crate) page_images: Option<Arc<PageImages>>,
-    // `None` where no model sees pages.
-    pub(crate) vision: Option<Arc<Vision>>,
+    pub(crate) services: OptionalServices,
     // `None` over stdio, which has full access.
     pub(crate) permit: Option<RequestPermit>,
     // Set if the client sent a progress token.
@@ -66,12 +72,9 @@ impl ToolContext {
     }
 
     pub(crate) fn answerer(&self) -> Result<Arc<dyn Answerer>, ToolError> {
-        let Some(answerers) = &self.answerers else {
-            return Err(ToolError::new(
-                ToolErrorKind::Unavailable,
-                "answer.not_available",
-                "no model is configured here: search() finds, get_page_content() reads",
-            ));
+        let Some(answerers) = &self.services.answerers else {
+            let message = "no model is configured here: search() finds, get_page_content() reads";
+            return Err(ToolError::unavailable("answer.not_available", message));
         };
         Ok(answerers.answerer(&self.archive))
     }
@@ -90,11 +93,8 @@ pub(crate) async fn load_archive(
         }
         env.sleep(pause).await;
     }
-    Err(ToolError::new(
-        ToolErrorKind::Unavailable,
-        "catalog.loading",
-        "the catalog is still being loaded",
-    ))
+    let message = "the catalog is still being loaded";
+    Err(ToolError::unavailable("catalog.loading", message))
 }
 
 impl ToolContext {
@@ -119,20 +119,16 @@ impl ToolContext {
         };
         let resolved = match (by_id, folder.filter(|folder| !is_root(folder))) {
             (Some(listed), _) => Ok(listed),
-            (None, Some(folder)) => catalog.resolve(&format!(
-                "/{}/{}",
-                folder.trim_matches('/'),
-                locator.document
-            )),
+            (None, Some(folder)) => {
+                let folder = folder.trim_matches('/');
+                catalog.resolve(&format!("/{folder}/{}", locator.document))
+            }
             (None, None) => catalog.resolve(&locator.document),
         };
-        match resolved {
-            Ok(listed) => Ok(DocumentRef {
-                doc: listed.doc(),
-                fragment: locator.fragment,
-            }),
-            Err(error) => Err(self.resolve_error(error)),
-        }
+        Ok(DocumentRef {
+            doc: resolved.map_err(|error| self.resolve_error(error))?.doc(),
+            fragment: locator.fragment,
+        })
     }
 
     fn resolve_error(&self, error: ResolveError) -> ToolError {
@@ -149,11 +145,8 @@ impl ToolContext {
 
     pub(crate) fn listed(&self, document: &DocumentRef) -> Result<Arc<CatalogDocument>, ToolError> {
         self.archive.catalog().get(document.doc)?.ok_or_else(|| {
-            ToolError::new(
-                ToolErrorKind::NotFound,
-                "locator.not_found",
-                "the document was removed in the meantime",
-            )
+            let message = "the document was removed in the meantime";
+            ToolError::not_found("locator.not_found", message)
         })
     }
 
@@ -240,10 +233,10 @@ pub(crate) fn not_ready(listed: &CatalogDocument) -> ToolError {
         Some(failure) => {
             let message = format!("`{name}` could not be processed: {}", failure.message);
             let refused = ToolError::new(ToolErrorKind::NotReady, &failure.code, message);
-            failure
-                .next
-                .iter()
-                .fold(refused, |refused, next| refused.with_option(next.clone()))
+            match &failure.next {
+                Some(next) => refused.with_option(next.clone()),
+                None => refused,
+            }
         }
         None => {
             let message = format!("`{name}` is not ready: its status is {status}");
@@ -268,7 +261,6 @@ pub(crate) fn locator_of(name: &str) -> Locator {
     Locator::parse(&text)
 }
 
-/// The locator of a document or of its part.
 pub(crate) fn part_locator(label: &str, part: Option<&Fragment>) -> String {
     part.map_or_else(|| label.to_owned(), |part| format!("{label}#{part}"))
 }

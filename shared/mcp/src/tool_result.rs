@@ -119,8 +119,9 @@ impl<T: Serialize> IntoCallToolResult for ToolResult<T> {
         let mut content = vec![ContentBlock::text(self.text())];
         data["success"] = json!(true);
         data["next_steps"] = json!({ "summary": self.summary, "options": self.options });
-        let pictures = self.pictures.into_iter();
-        content.extend(pictures.map(|picture| ContentBlock::image(picture, MIME_TYPE)));
+        for picture in self.pictures {
+            content.push(ContentBlock::image(picture, MIME_TYPE));
+        }
         content.extend(self.links.into_iter().map(ContentBlock::resource_link));
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(data);
@@ -222,12 +223,9 @@ pub(crate) fn truncated(text: &str, limit: usize) -> &str {
         }
         end = text.floor_char_boundary((end * limit / size).min(end - 1));
     }
-    let line = if end < text.len() {
-        text[..end].rfind('\n').filter(|at| *at > end / 2)
-    } else {
-        None
-    };
-    &text[..line.unwrap_or(end)]
+    let line_end = text[..end].rfind('\n');
+    let line_end = line_end.filter(|at| end < text.len() && *at > end / 2);
+    &text[..line_end.unwrap_or(end)]
 }
 
 /// The first `chars` characters of a text.

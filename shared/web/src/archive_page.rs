@@ -15,7 +15,7 @@ use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
 
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page};
+use crate::layout::{Screen, collection_field, page};
 use crate::text::{Line, grouped};
 
 const DOCUMENTS: usize = 50;
@@ -66,15 +66,18 @@ pub(crate) async fn archive(
             }
         }
     };
+    let request = context.request("/v1/documents", &pairs);
+    let elsewhere: Vec<String> = filters
+        .command(&context)
+        .into_iter()
+        .chain([request])
+        .collect();
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Archive),
-            title: title.into(),
-            body,
-            commands: filters.command(&context).into_iter().collect(),
-            requests: vec![context.request("/v1/documents", &pairs)],
-        },
+        Some(Screen::Archive),
+        title,
+        &body,
+        &elsewhere,
     ))
 }
 
@@ -91,19 +94,20 @@ struct Filters {
 
 impl Filters {
     fn from_context(context: &PageContext) -> Result<Self, Problem> {
-        let param = |name| context.param(name).map(str::to_owned);
-        let facets = Property::facets();
-        let order = param("sort").map_or(Ok(DocumentOrder::default()), |sort| {
-            let order = sort.parse::<DocumentOrder>();
-            order.map_err(|error| Problem::parameter(400, "sort", error.to_string()))
-        })?;
+        let order = context
+            .param("sort")
+            .map(str::parse::<DocumentOrder>)
+            .transpose();
+        let order = order
+            .map_err(|error| Problem::parameter(400, "sort", error.to_string()))?
+            .unwrap_or_default();
         Ok(Self {
-            facets: facets
-                .filter_map(|field| Some((field, param(field.facet_name())?)))
+            facets: Property::facets()
+                .filter_map(|field| Some((field, context.owned_param(field.facet_name())?)))
                 .collect(),
-            words: param("q"),
-            condition: param("where"),
-            scope: param("scope"),
+            words: context.owned_param("q"),
+            condition: context.owned_param("where"),
+            scope: context.owned_param("scope"),
             order,
             sort: (order != DocumentOrder::default()).then(|| order.to_string()),
         })
@@ -144,19 +148,16 @@ impl Filters {
         let texts = texts
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)));
-        let facets = self.facets.iter();
-        facets
+        self.facets
+            .iter()
             .map(|(field, value)| (field.facet_name(), value.as_str()))
             .chain(texts)
             .collect()
     }
 
     // The first page of the same list with some parameters changed; an empty value removes one.
-    fn url(&self, context: &PageContext, changes: &[(&'static str, &str)]) -> String {
-        let base = self.pairs().into_iter().chain(self.sort());
-        let base = base.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-        let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
-        context.url("/", &pairs)
+    fn url(&self, context: &PageContext, changes: &[(&str, &str)]) -> String {
+        context.changed_url("/", self.pairs().into_iter().chain(self.sort()), changes)
     }
 
     // `None` for words, which no command lists documents by.
@@ -216,13 +217,6 @@ fn search_box(context: &PageContext, filters: &Filters) -> Markup {
             input #words type="search" name="q" placeholder="Find documents" value=[context.param("q")] maxlength="400";
             button type="submit" { "Filter" }
         }
-    }
-}
-
-/// The field that keeps the collection of a form with `method="get"`.
-pub(crate) fn collection_field(context: &PageContext) -> Markup {
-    html! {
-        @if let Some(name) = context.collection() { input type="hidden" name="collection" value=(name); }
     }
 }
 
@@ -414,8 +408,10 @@ impl Matrix {
         let rows = (Property::Company, companies.as_slice());
         let counted = archive.cross_count(selected, rows, Property::FiscalYear)?;
         let counts = counted.into_iter().map(|years| {
-            let years = years.into_iter();
-            years.map(|year| (year.value, year.documents)).collect()
+            years
+                .into_iter()
+                .map(|year| (year.value, year.documents))
+                .collect()
         });
         let names = companies.into_iter().map(str::to_owned);
         let rows: Vec<(String, BTreeMap<String, usize>)> = names.zip(counts).collect();

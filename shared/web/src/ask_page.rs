@@ -15,7 +15,7 @@ use stemma_gateway::problem::{Problem, answer_problem};
 
 use crate::answer_view::answer_view;
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page, see_other, token_field};
+use crate::layout::{Screen, collection_field, page, see_other, token_field};
 use crate::security::Form;
 use crate::text::{Line, Passage};
 
@@ -32,8 +32,6 @@ pub(crate) struct Question {
     scope: String,
     #[serde(default, rename = "where")]
     filter: String,
-    #[serde(default)]
-    collection: String,
     // Of a box that is ticked.
     see: Option<String>,
 }
@@ -53,16 +51,16 @@ pub(crate) async fn form(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Ask),
-            title: "Ask".into(),
-            body,
-            commands: vec!["stemma ask 'QUESTION'".into()],
-            requests: vec![format!(
+        Some(Screen::Ask),
+        "Ask",
+        &body,
+        &[
+            "stemma ask 'QUESTION'".into(),
+            format!(
                 "curl http://{}/v1/answers --json '{{\"question\": \"QUESTION\"}}'",
                 context.host
-            )],
-        },
+            ),
+        ],
     ))
 }
 
@@ -90,7 +88,7 @@ fn question_form(context: &PageContext, state: &AppState, question: &str) -> Mar
     html! {
         form.ask method="post" action="/ask" {
             (token_field(context))
-            @if let Some(name) = context.collection() { input type="hidden" name="collection" value=(name); }
+            (collection_field(context))
             label for="question" { "Question" }
             textarea #question name="question" rows="3" maxlength=(MAX_QUESTION) required { (Passage(question)) }
             details open[context.param("scope").is_some() || context.param("where").is_some()] {
@@ -110,10 +108,8 @@ fn question_form(context: &PageContext, state: &AppState, question: &str) -> Mar
 pub(crate) async fn ask(
     State(state): State<AppState>,
     permit: RequestPermit,
-    context: PageContext,
-    Form(fields): Form<Question>,
+    Form { context, fields }: Form<Question>,
 ) -> Result<Response, Problem> {
-    let context = context.with_collection(fields.collection);
     if state.deps.answerers.is_none() {
         return Ok(see_other(
             &context.url("/search", &[("q", fields.question.trim())]),
@@ -176,13 +172,13 @@ pub(crate) async fn answer(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Ask),
-            title: answer.question.clone(),
-            body,
-            commands: vec![context.command(&["ask", &answer.question])],
-            requests: vec![context.request(&api, &[])],
-        },
+        Some(Screen::Ask),
+        &answer.question,
+        &body,
+        &[
+            context.command(&["ask", &answer.question]),
+            context.request(&api, &[]),
+        ],
     ))
 }
 
@@ -198,12 +194,9 @@ fn progress(context: &PageContext, api: &str) -> Response {
     };
     page(
         context,
-        &Page {
-            screen: Some(Screen::Ask),
-            title: "Answering".into(),
-            body,
-            commands: Vec::new(),
-            requests: vec![context.request(api, &[])],
-        },
+        Some(Screen::Ask),
+        "Answering",
+        &body,
+        &[context.request(api, &[])],
     )
 }

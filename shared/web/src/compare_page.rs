@@ -5,15 +5,15 @@ use axum::response::Response;
 use maud::{Markup, html};
 use stemma_archive::{
     ChangedSentence, CompareRequest, ComparedSide, Comparison, PairedSection, RewordedSentence,
-    SectionPair,
+    SectionPair, shell_quoted,
 };
 use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::problem::Problem;
 
-use crate::archive_page::collection_field;
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{Screen, collection_field, page, table};
 use crate::problem_page::problem_text;
 use crate::text::{Line, Passage, grouped};
 use crate::word_changes::{Change, word_changes};
@@ -37,28 +37,25 @@ pub(crate) async fn compare(
             Some(compared.map_err(Problem::from))
         }
     };
-    let sides = ["left", "right"].map(|name| context.param(name).unwrap_or_default());
-    let (commands, requests) = match &compared {
-        None | Some(Err(_)) => (Vec::new(), Vec::new()),
+    let [(_, left), (_, right)] = context.params(["left", "right"]);
+    let elsewhere = match &compared {
         Some(Ok(compared)) => {
             let [left, right] = [&compared.left, &compared.right].map(|side| side.locator.as_str());
             let body = serde_json::json!({ "left": left, "right": right }).to_string();
             let request = context.request("/v1/comparisons", &[]);
-            (
-                vec![context.command(&["diff", left, right])],
-                vec![format!(
-                    "{request} --json {}",
-                    crate::text::shell_word(&body)
-                )],
-            )
+            vec![
+                context.command(&["diff", left, right]),
+                format!("{request} --json {}", shell_quoted(&body)),
+            ]
         }
+        _ => Vec::new(),
     };
     let body = html! {
         h1 { "Compare" }
         form.compare method="get" action="/compare" {
             (collection_field(&context))
-            label { "Earlier filing" input type="text" name="left" value=(sides[0]) placeholder="the filing before it"; }
-            label { "Later filing" input type="text" name="right" value=(sides[1]) placeholder="3M_2022_10K" required; }
+            label { "Earlier filing" input type="text" name="left" value=(left) placeholder="the filing before it"; }
+            label { "Later filing" input type="text" name="right" value=(right) placeholder="3M_2022_10K" required; }
             label { "Item" input type="text" name="item" value=[context.param("item")] placeholder="all" size="6"; }
             button type="submit" { "Compare" }
         }
@@ -71,13 +68,10 @@ pub(crate) async fn compare(
     };
     let mut response = page(
         &context,
-        &Page {
-            screen: Some(Screen::Compare),
-            title: "Compare".into(),
-            body,
-            commands,
-            requests,
-        },
+        Some(Screen::Compare),
+        "Compare",
+        &body,
+        &elsewhere,
     );
     if let Some(Err(problem)) = &compared {
         *response.status_mut() = problem.status();
@@ -86,36 +80,26 @@ pub(crate) async fn compare(
 }
 
 fn request(context: &PageContext, right: &str) -> CompareRequest {
-    let param = |name| context.param(name).map(str::to_owned);
-    let outcomes = match context.param("outcome") {
+    let outcomes = match context.owned_param("outcome") {
         // Unchanged sections say nothing; they are there on request.
-        None => vec![
-            "modified".to_owned(),
-            "added".to_owned(),
-            "removed".to_owned(),
-        ],
-        Some(outcome) => vec![outcome.to_owned()],
+        None => OUTCOMES[..3].iter().map(ToString::to_string).collect(),
+        Some(outcome) => vec![outcome],
     };
     CompareRequest {
-        left: param("left"),
+        left: context.owned_param("left"),
         right: right.to_owned(),
-        item: param("item"),
+        item: context.owned_param("item"),
         outcomes,
         sentences: Some(SENTENCES),
         limit: Some(PAIRS),
-        cursor: param("cursor"),
+        cursor: context.owned_param("cursor"),
         ..CompareRequest::default()
     }
 }
 
-fn compare_url(context: &PageContext, changes: &[(&'static str, &str)]) -> String {
-    let base = ["left", "right", "item", "outcome"]
-        .map(|name| (name, context.param(name).unwrap_or_default()));
-    let base = base
-        .into_iter()
-        .filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-    let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
-    context.url("/compare", &pairs)
+fn compare_url(context: &PageContext, changes: &[(&str, &str)]) -> String {
+    let params = context.params(["left", "right", "item", "outcome"]);
+    context.changed_url("/compare", params, changes)
 }
 
 fn comparison(context: &PageContext, compared: &Comparison) -> Markup {
@@ -154,18 +138,15 @@ fn percent(share: f64) -> String {
 
 fn items(context: &PageContext, compared: &Comparison) -> Markup {
     html! {
-        h2 #items { "Changes by Item" }
-        div.scroll tabindex="0" role="region" aria-labelledby="items" { table {
-            thead { tr { th scope="col" { "Item" } th.number scope="col" { "Words before" } th.number scope="col" { "Words after" } th.number scope="col" { "Changed" } } }
-            tbody { @for item in &compared.items {
+        h2 { "Changes by Item" }
+        (table("Changes by Item", &[Text("Item"), Number("Words before"), Number("Words after"), Number("Changed")], &html! { @for item in &compared.items {
                 @let section = item.right.as_ref().or(item.left.as_ref());
                 tr {
                     th scope="row" { @if let Some(section) = section { a href=(context.document_url(&section.section.locator, &[])) { bdi { (Line(&section.section.title)) } } } }
                     td.number { (grouped(item.churn.left_words)) } td.number { (grouped(item.churn.right_words)) }
                     td.number { @if let Some(changed) = item.churn.changed { (percent(changed)) } }
                 }
-            } }
-        } }
+            } }))
     }
 }
 

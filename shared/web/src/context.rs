@@ -17,7 +17,6 @@ use stemma_gateway::rights::CollectionScope;
 use stemma_operations::Operations;
 
 use crate::security::FormToken;
-use crate::text::shell_word;
 
 // Characters that are not escaped in a segment of a path and in a query.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -28,7 +27,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The request of a page.
 pub(crate) struct PageContext {
-    pub params: BTreeMap<String, String>,
+    params: BTreeMap<String, String>,
     /// Where a browser found this server: `127.0.0.1:8080`.
     pub host: String,
     pub form_token: FormToken,
@@ -56,6 +55,15 @@ impl PageContext {
             .filter(|value| !value.is_empty())
     }
 
+    pub fn owned_param(&self, name: &str) -> Option<String> {
+        self.param(name).map(str::to_owned)
+    }
+
+    /// Parameters for an address. Empty ones are left out of it.
+    pub fn params<'a, const N: usize>(&'a self, names: [&'a str; N]) -> [(&'a str, &'a str); N] {
+        names.map(|name| (name, self.param(name).unwrap_or_default()))
+    }
+
     pub fn collection(&self) -> Option<&str> {
         self.param("collection")
     }
@@ -80,6 +88,21 @@ impl PageContext {
         query_url(path, params.iter().copied().chain(collection))
     }
 
+    /// The address of a page with parameters of which some are changed; an empty value removes one.
+    pub fn changed_url<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, &'a str)>,
+        changes: &[(&'a str, &'a str)],
+    ) -> String {
+        let params: Vec<_> = params
+            .into_iter()
+            .filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name))
+            .chain(changes.iter().copied())
+            .collect();
+        self.url(path, &params)
+    }
+
     /// The address of a document, or of a part of it.
     pub fn document_url(&self, locator: &str, params: &[(&str, &str)]) -> String {
         let (document, part) = locator.split_once('#').unwrap_or((locator, ""));
@@ -94,14 +117,20 @@ impl PageContext {
             .iter()
             .copied()
             .chain(collection.into_iter().flatten());
-        let words = words.map(shell_word).collect::<Vec<_>>().join(" ");
+        let words = words
+            .map(stemma_archive::shell_quoted)
+            .collect::<Vec<_>>()
+            .join(" ");
         format!("stemma {words}")
     }
 
     /// The HTTP request that reads the same.
     pub fn request(&self, path: &str, params: &[(&str, &str)]) -> String {
         let url = self.url(path, params);
-        format!("curl {}", shell_word(&format!("http://{}{url}", self.host)))
+        format!(
+            "curl {}",
+            stemma_archive::shell_quoted(&format!("http://{}{url}", self.host))
+        )
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
 use stemma_archive::DescribedPage;
 use stemma_document::PageNo;
 use stemma_gateway::AppState;
@@ -13,18 +13,10 @@ use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::extract::{HandlerError, Path, published_document};
 use stemma_gateway::problem::Problem;
 
-use crate::archive_page::collection_field;
 use crate::context::{PageContext, encoded};
-use crate::layout::{Page, page, token_field};
+use crate::layout::{collection_field, page, token_field};
 use crate::security::Form;
 use crate::text::Line;
-
-/// The fields of the form.
-#[derive(Deserialize)]
-pub(crate) struct Fields {
-    #[serde(default)]
-    collection: String,
-}
 
 /// The form that asks for a description; nothing where no model sees, or the key may not ask.
 pub(crate) fn form(context: &PageContext, label: &str, number: u32) -> Markup {
@@ -48,10 +40,8 @@ pub(crate) async fn describe(
     State(state): State<AppState>,
     permit: RequestPermit,
     Path((doc, number)): Path<(String, u32)>,
-    context: PageContext,
-    Form(fields): Form<Fields>,
+    Form { context, .. }: Form<IgnoredAny>,
 ) -> Result<Response, HandlerError> {
-    let context = context.with_collection(fields.collection);
     let place = permit.upgrade_for_model().await?;
     let archive = context.archive(&state)?;
     let vision = Arc::clone(state.vision()?);
@@ -70,13 +60,13 @@ pub(crate) async fn describe(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: None,
-            title: format!("Figures of {locator}"),
-            body,
-            commands: vec![context.command(&["describe", locator])],
-            requests: vec![format!("{} -X POST", context.request(&api, &[]))],
-        },
+        None,
+        &format!("Figures of {locator}"),
+        &body,
+        &[
+            context.command(&["describe", locator]),
+            format!("{} -X POST", context.request(&api, &[])),
+        ],
     ))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use stemma_archive::{ApiError, Archive, StatResponse, TextResponse, TextScope};
+use stemma_archive::{ApiError, Archive, StatResponse, TextResponse, TextScope, shell_quoted};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, Locator};
 use stemma_document::{Extent, Gap, PublishedTree, Section, SectionId, SectionTree};
@@ -17,7 +17,7 @@ use crate::archive_page::{doubt_mark, state_badge};
 use crate::context::{PageContext, encoded};
 use crate::description_page;
 use crate::document_parts::{self, MAX_ROWS};
-use crate::layout::{Page, Screen, page};
+use crate::layout::{Screen, collection_field, page};
 use crate::page_view::PageView;
 use crate::section_list::{place, section_list, section_url};
 use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
@@ -71,22 +71,17 @@ pub(crate) async fn document(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Archive),
-            title: format!("{} · {}", part.title, view.stat.document.name),
-            body,
-            commands: part.commands,
-            requests: part.requests,
-        },
+        Some(Screen::Archive),
+        &format!("{} · {}", part.title, view.stat.document.name),
+        &body,
+        &part.elsewhere,
     ))
 }
 
-/// One view of a document.
 pub(crate) struct Part {
     pub title: String,
     pub body: Markup,
-    pub commands: Vec<String>,
-    pub requests: Vec<String>,
+    pub elsewhere: Vec<String>,
 }
 
 fn heading(context: &PageContext, view: &DocumentView, current: &str) -> Markup {
@@ -131,11 +126,7 @@ async fn unfinished(archive: &Archive, view: &DocumentView) -> Result<Part, Prob
             @if let Some(next) = &why.next { p { "Next: " (Message(next)) } }
             @if why.artifacts > 0 { p.note { (counted(why.artifacts as u64, "result")) " of stages are stored, and not computed again." } }
         },
-        commands: vec![format!(
-            "stemma why {}",
-            crate::text::shell_word(&view.label)
-        )],
-        requests: Vec::new(),
+        elsewhere: vec![format!("stemma why {}", shell_quoted(&view.label))],
     })
 }
 
@@ -246,8 +237,10 @@ async fn sections(
                 @if let Some(visible) = &visible { (page_pane(context, view, published, visible)) }
             }
         },
-        commands: vec![context.command(&[verb, &locator])],
-        requests: vec![context.request(&format!("{api}{path}"), &[])],
+        elsewhere: vec![
+            context.command(&[verb, &locator]),
+            context.request(&format!("{api}{path}"), &[]),
+        ],
     })
 }
 
@@ -347,7 +340,7 @@ fn page_pane(
             nav.pager aria-label="Pages" {
                 @if words.page > 1 { a rel="prev" href=(to(words.page - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
                 form method="get" action=(context.document_url(&view.label, &[])) {
-                    (crate::archive_page::collection_field(context))
+                    (collection_field(context))
                     @if !at.is_empty() { input type="hidden" name="at" value=(at); }
                     label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(words.page) required; }
                     span { " of " (grouped(count)) }

@@ -5,9 +5,10 @@ use stemma_archive::{Archive, FactsRequest, ItemInfo, TableContent};
 use stemma_document::PublishedTree;
 use stemma_gateway::problem::Problem;
 
-use crate::archive_page::collection_field;
 use crate::context::{PageContext, encoded};
 use crate::document_page::{DocumentView, Part};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{collection_field, table};
 use crate::text::{Line, Message, Passage, capitalized, grouped};
 
 const FACTS: usize = 100;
@@ -26,8 +27,10 @@ fn part(
     Part {
         title: title.into(),
         body,
-        commands: vec![context.command(&[command, &view.label])],
-        requests: vec![context.request(&path, &[])],
+        elsewhere: vec![
+            context.command(&[command, &view.label]),
+            context.request(&path, &[]),
+        ],
     }
 }
 
@@ -35,13 +38,9 @@ fn part(
 pub(crate) fn items(context: &PageContext, view: &DocumentView) -> Part {
     let items = &view.stat.items;
     let body = html! {
-        h2 #items { "Items of the form" }
+        h2 { "Items of the form" }
         @if items.is_empty() { p { "The form of this document has no Items, or is unknown." } } @else {
-            div.scroll tabindex="0" role="region" aria-labelledby="items" { table {
-                thead { tr { th scope="col" { "Item" } th scope="col" { "Title" } th scope="col" { "Status" } th.number scope="col" { "Pages" }
-                    th.number scope="col" { "Tokens" } th scope="col" { "Content" } } }
-                tbody { @for item in items.iter().take(MAX_ROWS) { (item_row(context, item)) } }
-            } }
+            (table("Items of the form", &[Text("Item"), Text("Title"), Text("Status"), Number("Pages"), Number("Tokens"), Text("Content")], &html! { @for item in items.iter().take(MAX_ROWS) { (item_row(context, item)) } }))
             (not_shown(items.len()))
         }
     };
@@ -108,27 +107,19 @@ pub(crate) async fn tables(
     view: &DocumentView,
 ) -> Result<Part, Problem> {
     if let Some(id) = context.param("table") {
-        let content = archive.table(&format!("{}#{id}", view.label)).await?;
-        let command = context.command(&["table", &format!("{}#{id}", view.label)]);
-        let mut visible = part(
-            context,
-            view,
-            "Table",
-            "table",
-            &format!("/tables/{}", encoded(id)),
-            one_table(context, view, &content),
-        );
-        visible.commands = vec![command];
+        let locator = format!("{}#{id}", view.label);
+        let content = archive.table(&locator).await?;
+        let body = one_table(context, view, &content);
+        let api = format!("/tables/{}", encoded(id));
+        let mut visible = part(context, view, "Table", "table", &api, body);
+        visible.elsewhere[0] = context.command(&["table", &locator]);
         return Ok(visible);
     }
     let tables = archive.tables(&view.label).await?.tables;
     let body = html! {
-        h2 #tables { (grouped(tables.len())) @if tables.len() == 1 { " table" } @else { " tables" } }
+        h2 { (grouped(tables.len())) @if tables.len() == 1 { " table" } @else { " tables" } }
         @if tables.is_empty() { p { "No tables of figures were found." } } @else {
-            div.scroll tabindex="0" role="region" aria-labelledby="tables" { table {
-                thead { tr { th scope="col" { "Table" } th scope="col" { "Title" } th scope="col" { "In" } th.number scope="col" { "Pages" }
-                    th.number scope="col" { "Rows" } th.number scope="col" { "Columns" } } }
-                tbody { @for table in tables.iter().take(MAX_ROWS) {
+            (table("Tables", &[Text("Table"), Text("Title"), Text("In"), Number("Pages"), Number("Rows"), Number("Columns")], &html! { @for table in tables.iter().take(MAX_ROWS) {
                     @let id = table.locator.rsplit('#').next().unwrap_or_default();
                     tr {
                         th scope="row" { a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) { (id) } }
@@ -138,8 +129,7 @@ pub(crate) async fn tables(
                         td.number { (grouped(table.rows)) }
                         td.number { (grouped(table.columns.len())) }
                     }
-                } }
-            } }
+                } }))
             (not_shown(tables.len()))
         }
     };
@@ -184,24 +174,23 @@ pub(crate) async fn facts(
     let list = archive
         .facts(&FactsRequest {
             document: view.label.clone(),
-            concept: concept.map(str::to_owned),
-            period: context.param("period").map(str::to_owned),
+            concept: context.owned_param("concept"),
+            period: context.owned_param("period"),
             dimensions: context.param("dimensions").is_some(),
             limit: FACTS,
-            cursor: context.param("cursor").map(str::to_owned),
+            cursor: context.owned_param("cursor"),
         })
         .await?;
     let next = list.next_cursor.as_deref().map(|cursor| {
-        let base = ["concept", "period", "dimensions"]
-            .map(|name| (name, context.param(name).unwrap_or_default()));
-        let params: Vec<_> = base
-            .into_iter()
-            .chain([("view", "facts"), ("cursor", cursor)])
-            .collect();
-        context.document_url(&view.label, &params)
+        let [concept, period, dimensions] = context.params(["concept", "period", "dimensions"]);
+        let place = [("view", "facts"), ("cursor", cursor)];
+        context.document_url(
+            &view.label,
+            &[&[concept, period, dimensions][..], &place].concat(),
+        )
     });
     let body = html! {
-        h2 #facts { (grouped(list.total)) @if list.total == 1 { " tagged fact" } @else { " tagged facts" } }
+        h2 { (grouped(list.total)) @if list.total == 1 { " tagged fact" } @else { " tagged facts" } }
         form.search method="get" action=(context.document_url(&view.label, &[])) {
             (collection_field(context))
             input type="hidden" name="view" value="facts";
@@ -211,10 +200,7 @@ pub(crate) async fn facts(
             button type="submit" { "Find" }
         }
         @if list.facts.is_empty() { p { "This document tags no such figures (inline XBRL)." } } @else {
-            div.scroll tabindex="0" role="region" aria-labelledby="facts" { table {
-                thead { tr { th scope="col" { "Concept" } th scope="col" { "Period" } th.number scope="col" { "Value" } th scope="col" { "Unit" }
-                    th scope="col" { "As displayed" } th.number scope="col" { "Page" } th scope="col" { "Table" } } }
-                tbody { @for fact in &list.facts { tr {
+            (table("Tagged facts", &[Text("Concept"), Text("Period"), Number("Value"), Text("Unit"), Text("As displayed"), Number("Page"), Text("Table")], &html! { @for fact in &list.facts { tr {
                     th.title scope="row" { span title=(fact.concept) { (Line(&fact.label)) }
                         @for dimension in &fact.dimensions { span.note { (Line(&dimension.member)) } } }
                     td { (fact.from.as_deref().map(|from| format!("{from} to ")).unwrap_or_default()) (fact.to.as_deref().unwrap_or("always")) }
@@ -227,8 +213,7 @@ pub(crate) async fn facts(
                         @let title = format!("row {}, column {}", cell.row, cell.column);
                         a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) title=(title) { (id) }
                     } }
-                } } }
-            } }
+                } } }))
         }
         @if let Some(next) = next { nav.pages aria-label="Pages of the list" { a.button rel="next" href=(next) { "Next page" } } }
     };

@@ -14,8 +14,9 @@ use stemma_operations::{
 };
 
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page, see_other, token_field};
-use crate::live::{Live, live};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{Head, Screen, collection_field, page, see_other, table, token_field};
+use crate::live::live;
 use crate::security::Form;
 use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
@@ -40,7 +41,7 @@ pub(crate) async fn health(
     };
     let body = html! {
         h1 { "Health" }
-        (live(Live::Health, &html! {
+        (live("health", &html! {
             (view.troubles())
             (view.store())
             (view.checks())
@@ -51,18 +52,16 @@ pub(crate) async fn health(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Health),
-            title: "Health".into(),
-            body,
-            commands: vec![
-                context.command(&["status"]),
-                context.command(&["dead-letters", "list"]),
-                context.command(&["index", "status"]),
-                context.command(&["doctor"]),
-            ],
-            requests: vec![context.request("/v1/health", &[])],
-        },
+        Some(Screen::Health),
+        "Health",
+        &body,
+        &[
+            context.command(&["status"]),
+            context.command(&["dead-letters", "list"]),
+            context.command(&["index", "status"]),
+            context.command(&["doctor"]),
+            context.request("/v1/health", &[]),
+        ],
     ))
 }
 
@@ -135,23 +134,26 @@ impl HealthView<'_> {
         html! {
             h2 { "Lanes" }
             @if lanes.is_empty() { p { "No lane has a worker or a message." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Lanes" { table {
-                    thead { tr { th scope="col" { "Lane" } th.number scope="col" { "Waiting" } th.number scope="col" { "Delayed" } th.number scope="col" { "Delivered" } th.number scope="col" { "Workers" } th.number scope="col" { "Busy" } th.number scope="col" { "Oldest" } } }
-                    tbody { @for lane in lanes { (lane_row(lane)) } }
-                } }
+                (table("Lanes", &[Text("Lane"), Number("Waiting"), Number("Delayed"), Number("Delivered"), Number("Workers"), Number("Busy"), Number("Oldest")], &html! { @for lane in lanes { (lane_row(lane)) } }))
             }
         }
     }
 
     fn processes(&self) -> Markup {
+        const HEADS: [Head; 5] = [
+            Text("Process"),
+            Text("Service"),
+            Text("Version"),
+            Text("Started"),
+            Text("Working on"),
+        ];
         let processes = &self.cluster().processes;
         html! {
             h2 { "Processes" }
             @if processes.is_empty() { p { "No process has reported itself." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Processes" { table {
-                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } @if self.sees_all { th scope="col" { "Working on" } } } }
-                    tbody { @for process in processes { (self.process_row(process)) } }
-                } }
+                (table("Processes", &HEADS[..4 + usize::from(self.sees_all)], &html! {
+                    @for process in processes { (self.process_row(process)) }
+                }))
             }
         }
     }
@@ -179,13 +181,10 @@ impl HealthView<'_> {
         html! {
             @if !stages.is_empty() {
                 h2 { "Stages" }
-                div.scroll tabindex="0" role="region" aria-label="Stages" { table {
-                    thead { tr { th scope="col" { "Stage" } th.number scope="col" { "Rate" } th.number scope="col" { "Done" } th.number scope="col" { "Failed" } th.number scope="col" { "Retried" } th.number scope="col" { "Median" } th.number scope="col" { "95 %" } } }
-                    tbody { @for (name, stage) in stages { tr {
+                (table("Stages", &[Text("Stage"), Number("Rate"), Number("Done"), Number("Failed"), Number("Retried"), Number("Median"), Number("95 %")], &html! { @for (name, stage) in stages { tr {
                         th scope="row" { (Line(name)) } td.number { (rate(stage.per_second)) } td.number { (grouped(stage.done)) } td.number { (grouped(stage.failed)) }
                         td.number { (grouped(stage.retried)) } td.number { (grouped(stage.p50_ms)) " ms" } td.number { (grouped(stage.p95_ms)) " ms" }
-                    } } }
-                } }
+                    } } }))
             }
         }
     }
@@ -195,10 +194,7 @@ impl HealthView<'_> {
         html! {
             @if !models.is_empty() {
                 h2 { "Models" }
-                div.scroll tabindex="0" role="region" aria-label="Models" { table {
-                    thead { tr { th scope="col" { "Model" } th.number scope="col" { "Requests per minute" } th.number scope="col" { "Tokens per minute" } th.number scope="col" { "Calling" } th.number scope="col" { "Waiting" } th scope="col" { "Breaker" } th scope="col" { "Last error" } } }
-                    tbody { @for (name, model) in models { (self.model_row(name, model)) } }
-                } }
+                (table("Models", &[Text("Model"), Number("Requests per minute"), Number("Tokens per minute"), Number("Calling"), Number("Waiting"), Text("Breaker"), Text("Last error")], &html! { @for (name, model) in models { (self.model_row(name, model)) } }))
             }
         }
     }
@@ -247,7 +243,7 @@ impl HealthView<'_> {
                 @if self.context.may_write {
                     form method="post" action="/health/replay" {
                         (token_field(self.context))
-                        @if let Some(collection) = self.context.collection() { input type="hidden" name="collection" value=(collection); }
+                        (collection_field(self.context))
                         input type="hidden" name="letter" value=(letter.id);
                         button type="submit" { "Queue its task again" span.hidden { " (" (Line(&letter.id)) ")" } }
                     }
@@ -291,8 +287,6 @@ fn size(bytes: u64) -> String {
 #[derive(Deserialize)]
 pub(crate) struct ReplayFields {
     letter: String,
-    #[serde(default)]
-    collection: String,
 }
 
 /// `POST /health/replay`
@@ -300,10 +294,8 @@ pub(crate) async fn replay(
     State(state): State<AppState>,
     _: WriteRequest,
     scope: CollectionScope,
-    context: PageContext,
-    Form(fields): Form<ReplayFields>,
+    Form { context, fields }: Form<ReplayFields>,
 ) -> Result<Response, Problem> {
-    let context = context.with_collection(fields.collection);
     let operations = context.operations(&state)?;
     let sees_all = scope == CollectionScope::All;
     operations

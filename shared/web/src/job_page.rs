@@ -17,8 +17,9 @@ use stemma_operations::{
 
 use crate::context::PageContext;
 use crate::jobs_page::{job_url, progress, state_badge, title};
-use crate::layout::{Page, Screen, page, see_other, token_field};
-use crate::live::{Live, live};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{Screen, collection_field, page, see_other, table, token_field};
+use crate::live::live;
 use crate::security::Form;
 use crate::text::{Line, Message, Passage, counted, grouped};
 
@@ -69,12 +70,12 @@ pub(crate) async fn job(
     let body = html! {
         p.crumbs { a href=(context.url("/jobs", &[])) { "Jobs" } }
         h1.title { (Line(title(&status))) }
-        (live(Live::JobProgress, &html! {
+        (live("job-progress", &html! {
             (view.facts())
             @if let Some(diagnosis) = &why { (view.why(diagnosis)) }
             (view.funnel())
         }))
-        (live(Live::JobControls, &html! { @if context.may_write && !status.has_ended() { (view.controls()) } }))
+        (live("job-controls", &html! { @if context.may_write && !status.has_ended() { (view.controls()) } }))
         @if let Some(preview) = preview { (preview) }
         (view.failure_groups())
         (view.failed_documents())
@@ -83,20 +84,16 @@ pub(crate) async fn job(
     let id = &status.job.0;
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Jobs),
-            title: format!("Job {}", title(&status)),
-            body,
-            commands: vec![
-                context.command(&["status", id]),
-                context.command(&["why", id]),
-                context.command(&["failures", id, "--by", "reason"]),
-            ],
-            requests: vec![
-                context.request(&format!("/v1/jobs/{id}"), &[]),
-                context.request(&format!("/v1/jobs/{id}/why"), &[]),
-            ],
-        },
+        Some(Screen::Jobs),
+        &format!("Job {}", title(&status)),
+        &body,
+        &[
+            context.command(&["status", id]),
+            context.command(&["why", id]),
+            context.command(&["failures", id, "--by", "reason"]),
+            context.request(&format!("/v1/jobs/{id}"), &[]),
+            context.request(&format!("/v1/jobs/{id}/why"), &[]),
+        ],
     ))
 }
 
@@ -231,7 +228,7 @@ impl JobView<'_> {
             html! {
                 form method="post" action=(format!("{action}/control")) {
                     (token_field(self.context))
-                    @if let Some(collection) = self.context.collection() { input type="hidden" name="collection" value=(collection); }
+                    (collection_field(self.context))
                     input type="hidden" name="action" value=(name);
                     (content)
                 }
@@ -276,10 +273,7 @@ impl JobView<'_> {
             @if failures.total > 0 {
                 h2 { "Failures by cause" }
                 @if !failures.complete { p.note { "As of the last checkpoint of the running job." } }
-                div.scroll tabindex="0" role="region" aria-label="Failures by cause" {
-                    table {
-                        thead { tr { th scope="col" { "Cause" } th.number scope="col" { "Documents" } th scope="col" { "Example" } th scope="col" { "Remedy" } th scope="col" { "Again" } } }
-                        tbody { @for reason in &failures.reasons {
+                (table("Failures by cause", &[Text("Cause"), Number("Documents"), Text("Example"), Text("Remedy"), Text("Again")], &html! { @for reason in &failures.reasons {
                             tr {
                                 th scope="row" { code { (Line(&reason.code)) } }
                                 td.number { (grouped(reason.documents)) }
@@ -287,9 +281,7 @@ impl JobView<'_> {
                                 td { @if let Some(next) = &reason.next { (Line(next)) } }
                                 td { a href=(self.retry_url(&reason.code)) { "Retry…" span.hidden { " " (Line(&reason.code)) } } }
                             }
-                        } }
-                    }
-                }
+                        } }))
             }
         }
     }
@@ -328,7 +320,7 @@ impl JobView<'_> {
                 } @else if !chosen.is_empty() {
                     form method="post" action=(path) {
                         (token_field(self.context))
-                        @if let Some(collection) = self.context.collection() { input type="hidden" name="collection" value=(collection); }
+                        (collection_field(self.context))
                         input type="hidden" name="code" value=(code);
                         button type="submit" { "Retry " (counted(chosen.len() as u64, "document")) }
                     }
@@ -343,10 +335,7 @@ impl JobView<'_> {
             @if !failures.is_empty() {
                 h2 { "Failed documents" }
                 @if self.failures.total > failures.len() as u64 { p.note { "The first " (grouped(failures.len())) " of " (grouped(self.failures.total)) "." } }
-                div.scroll tabindex="0" role="region" aria-label="Failed documents" {
-                    table {
-                        thead { tr { th scope="col" { "Document" } th scope="col" { "Stage" } th scope="col" { "Cause" } th.number scope="col" { "Attempts" } th scope="col" { "When" } } }
-                        tbody { @for failed in failures {
+                (table("Failed documents", &[Text("Document"), Text("Stage"), Text("Cause"), Number("Attempts"), Text("When")], &html! { @for failed in failures {
                             tr {
                                 th.title scope="row" {
                                     @if let Some(path) = &failed.path {
@@ -358,9 +347,7 @@ impl JobView<'_> {
                                 td.number { (failed.failure.attempts) }
                                 td { (ago(self.now_ms.saturating_sub(failed.failure.at_ms))) }
                             }
-                        } }
-                    }
-                }
+                        } }))
             }
         }
     }
@@ -421,8 +408,6 @@ pub(crate) struct ControlFields {
     dollars: String,
     #[serde(default)]
     priority: String,
-    #[serde(default)]
-    collection: String,
 }
 
 impl ControlFields {
@@ -464,11 +449,9 @@ pub(crate) async fn control(
     State(state): State<AppState>,
     _: WriteRequest,
     Path(name): Path<String>,
-    context: PageContext,
-    Form(fields): Form<ControlFields>,
+    Form { context, fields }: Form<ControlFields>,
 ) -> Result<Response, Problem> {
     let request = fields.request()?;
-    let context = context.with_collection(fields.collection);
     let operations = context.operations(&state)?;
     let manifest = operations.job(&name).await?;
     operations.control_job(&manifest.job, request).await?;
@@ -479,8 +462,6 @@ pub(crate) async fn control(
 #[derive(Deserialize)]
 pub(crate) struct RetryFields {
     code: String,
-    #[serde(default)]
-    collection: String,
 }
 
 /// `POST /jobs/{job}/retry`: leads to the new job.
@@ -488,10 +469,8 @@ pub(crate) async fn retry(
     State(state): State<AppState>,
     WriteRequest(permit): WriteRequest,
     Path(name): Path<String>,
-    context: PageContext,
-    Form(fields): Form<RetryFields>,
+    Form { context, fields }: Form<RetryFields>,
 ) -> Result<Response, Problem> {
-    let context = context.with_collection(fields.collection);
     let operations = context.operations(&state)?;
     let archive = context.archive(&state)?;
     let uploads = state.uploads()?;

@@ -10,8 +10,9 @@ use stemma_operations::text::{ago, duration, rate};
 use stemma_operations::{JobId, JobList, JobListRequest, JobStatus, OperationsError};
 
 use crate::context::{PageContext, encoded};
-use crate::layout::{Page, Screen, page};
-use crate::live::{Live, live};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{Screen, page, table};
+use crate::live::live;
 use crate::text::{Line, Passage, grouped};
 
 const JOBS: usize = 50;
@@ -25,7 +26,7 @@ pub(crate) async fn jobs(
     let operations = context.operations(&state)?;
     let facts = operations.observe_at_once().await;
     let request = JobListRequest {
-        state: context.param("state").map(str::to_owned),
+        state: context.owned_param("state"),
         after: context.param("cursor").map(|job| JobId(job.into())),
         limit: JOBS,
         all: scope == CollectionScope::All,
@@ -35,22 +36,22 @@ pub(crate) async fn jobs(
     let now_ms = operations.ports.env.now_ms();
     let body = html! {
         h1 { "Jobs" }
-        (live(Live::Jobs, &html! {
+        (live("jobs", &html! {
             @for trouble in &facts.troubles { p.remarks role="status" { (Line(&trouble.says())) } }
             (filters(&context, &request, &list))
-            (table(&context, &list, now_ms))
+            (job_table(&context, &list, now_ms))
         }))
     };
-    let params = [("state", context.param("state").unwrap_or_default())];
+    let params = context.params(["state"]);
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Jobs),
-            title: "Jobs".into(),
-            body,
-            commands: vec![context.command(&["status"])],
-            requests: vec![context.request("/v1/jobs", &params)],
-        },
+        Some(Screen::Jobs),
+        "Jobs",
+        &body,
+        &[
+            context.command(&["status"]),
+            context.request("/v1/jobs", &params),
+        ],
     ))
 }
 
@@ -74,21 +75,12 @@ fn filters(context: &PageContext, request: &JobListRequest, list: &JobList) -> M
     }
 }
 
-fn table(context: &PageContext, list: &JobList, now_ms: u64) -> Markup {
+fn job_table(context: &PageContext, list: &JobList, now_ms: u64) -> Markup {
     html! {
         @if list.items.is_empty() {
             p { "No jobs here. " @if context.may_upload { a href=(context.url("/upload", &[])) { "Upload documents" } } @else { "Start one with " code { "stemma ingest FOLDER" } } "." }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label="Jobs" {
-                table {
-                    thead { tr {
-                        th scope="col" { "Job" } th scope="col" { "State" } th scope="col" { "Progress" }
-                        th.number scope="col" { "Warnings" } th.number scope="col" { "Failed" }
-                        th.number scope="col" { "Rate" } th.number scope="col" { "Time left" } th scope="col" { "Submitted" }
-                    } }
-                    tbody { @for job in &list.items { (row(context, job, now_ms)) } }
-                }
-            }
+            (table("Jobs", &[Text("Job"), Text("State"), Text("Progress"), Number("Warnings"), Number("Failed"), Number("Rate"), Number("Time left"), Text("Submitted")], &html! { @for job in &list.items { (row(context, job, now_ms)) } }))
         }
         @if let Some(next) = &list.next_cursor {
             @let state = context.param("state").unwrap_or_default();

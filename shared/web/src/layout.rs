@@ -31,62 +31,38 @@ impl Screen {
         Screen::Upload,
     ];
 
-    // Whether the server of a page has this screen.
-    fn is_here(self, context: &PageContext) -> bool {
+    // Whether the server of a page has this screen. Pages that know nothing of their request show what every server has.
+    fn is_here(self, context: Option<&PageContext>) -> bool {
         match self {
-            Screen::Jobs | Screen::Health => context.has_jobs,
-            Screen::Upload => context.may_upload,
+            Screen::Jobs | Screen::Health => context.is_some_and(|context| context.has_jobs),
+            Screen::Upload => context.is_some_and(|context| context.may_upload),
             _ => true,
         }
     }
 
-    fn path(self) -> &'static str {
+    fn title_and_path(self) -> (&'static str, &'static str) {
         match self {
-            Screen::Archive => "/",
-            Screen::Search => "/search",
-            Screen::Ask => "/ask",
-            Screen::Compare => "/compare",
-            Screen::Jobs => "/jobs",
-            Screen::Health => "/health",
-            Screen::Upload => "/upload",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Screen::Archive => "Archive",
-            Screen::Search => "Search",
-            Screen::Ask => "Ask",
-            Screen::Compare => "Compare",
-            Screen::Jobs => "Jobs",
-            Screen::Health => "Health",
-            Screen::Upload => "Upload",
+            Screen::Archive => ("Archive", "/"),
+            Screen::Search => ("Search", "/search"),
+            Screen::Ask => ("Ask", "/ask"),
+            Screen::Compare => ("Compare", "/compare"),
+            Screen::Jobs => ("Jobs", "/jobs"),
+            Screen::Health => ("Health", "/health"),
+            Screen::Upload => ("Upload", "/upload"),
         }
     }
 }
 
-/// A page and how to get the same elsewhere.
-pub(crate) struct Page {
-    pub screen: Option<Screen>,
-    pub title: String,
-    pub body: Markup,
-    /// Commands that show the same.
-    pub commands: Vec<String>,
-    /// HTTP requests that return the same.
-    pub requests: Vec<String>,
-}
-
-/// Renders a page.
-pub(crate) fn page(context: &PageContext, page: &Page) -> Response {
+/// Renders a page. `elsewhere` has the commands and HTTP requests that return the same.
+pub(crate) fn page(
+    context: &PageContext,
+    screen: Option<Screen>,
+    title: &str,
+    body: &Markup,
+    elsewhere: &[String],
+) -> Response {
     let header = html! {
-        nav aria-label="Screens" {
-            ul {
-                @for screen in Screen::ALL.into_iter().filter(|screen| screen.is_here(context)) {
-                    @let current = (page.screen == Some(screen)).then_some("page");
-                    li { a href=(context.url(screen.path(), &[])) aria-current=[current] { (screen.title()) } }
-                }
-            }
-        }
+        (navigation(Some(context), screen))
         @if context.collections.len() > 1 { (collections(context)) }
         @if context.is_signed_in {
             form method="post" action="/logout" {
@@ -96,24 +72,46 @@ pub(crate) fn page(context: &PageContext, page: &Page) -> Response {
         }
     };
     let body = html! {
-        (page.body)
-        @if !page.commands.is_empty() || !page.requests.is_empty() { (elsewhere(page)) }
+        (body)
+        @if !elsewhere.is_empty() {
+            details.elsewhere {
+                summary { "The same on the command line and over HTTP" }
+                pre tabindex="0" { code { @for line in elsewhere { (Passage(line)) "\n" } } }
+            }
+        }
     };
-    respond(&page.title, &header, &body)
+    respond(title, &header, &body)
 }
 
-/// The screens that every server has, for pages that know nothing of their request.
-pub(crate) fn plain_navigation() -> Markup {
-    let screens = [
-        Screen::Archive,
-        Screen::Search,
-        Screen::Ask,
-        Screen::Compare,
-    ];
+/// Links to the screens.
+pub(crate) fn navigation(context: Option<&PageContext>, current: Option<Screen>) -> Markup {
     html! {
-        nav aria-label="Screens" {
-            ul { @for screen in screens { li { a href=(screen.path()) { (screen.title()) } } } }
-        }
+        nav aria-label="Screens" { ul {
+            @for screen in Screen::ALL.into_iter().filter(|screen| screen.is_here(context)) {
+                @let (title, path) = screen.title_and_path();
+                @let url = context.map_or_else(|| path.to_owned(), |context| context.url(path, &[]));
+                li { a href=(url) aria-current=[(current == Some(screen)).then_some("page")] { (title) } }
+            }
+        } }
+    }
+}
+
+/// The head of a column. Numbers are aligned to the right.
+pub(crate) enum Head {
+    Text(&'static str),
+    Number(&'static str),
+}
+
+/// A table that scrolls where it is too wide, with a name for screen readers.
+pub(crate) fn table(name: &str, heads: &[Head], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(name) { table {
+            thead { tr { @for head in heads { @match head {
+                Head::Text(head) => th scope="col" { (head) },
+                Head::Number(head) => th.number scope="col" { (head) },
+            } } } }
+            tbody { (rows) }
+        } }
     }
 }
 
@@ -125,6 +123,13 @@ pub(crate) fn see_other(url: &str) -> Response {
 /// The field that every form with `method="post"` has.
 pub(crate) fn token_field(context: &PageContext) -> Markup {
     html! { input type="hidden" name="token" value=(context.form_token.as_str()); }
+}
+
+/// The field that keeps the collection of a form.
+pub(crate) fn collection_field(context: &PageContext) -> Markup {
+    html! {
+        @if let Some(name) = context.collection() { input type="hidden" name="collection" value=(name); }
+    }
 }
 
 /// A response with a complete document.
@@ -169,17 +174,6 @@ fn collections(context: &PageContext) -> Markup {
                 }
             }
             button.quiet type="submit" { "Open" }
-        }
-    }
-}
-
-fn elsewhere(page: &Page) -> Markup {
-    html! {
-        details.elsewhere {
-            summary { "The same on the command line and over HTTP" }
-            pre tabindex="0" { code {
-                @for line in page.commands.iter().chain(&page.requests) { (Passage(line)) "\n" }
-            } }
         }
     }
 }

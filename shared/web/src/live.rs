@@ -2,29 +2,7 @@
 
 use maud::{Markup, html};
 
-/// A part of a page, by its id.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Live {
-    Jobs,
-    JobProgress,
-    JobControls,
-    Health,
-    Uploads,
-}
-
-impl Live {
-    fn id(self) -> &'static str {
-        match self {
-            Live::Jobs => "jobs",
-            Live::JobProgress => "job-progress",
-            Live::JobControls => "job-controls",
-            Live::Health => "health",
-            Live::Uploads => "uploads",
-        }
-    }
-}
-
-/// Marks `content` to be kept current.
-pub(crate) fn live(part: Live, content: &Markup) -> Markup {
-    html! { div id=(part.id()) data-live { (content) } }
+/// Marks a part of a page, by its id, to be kept current.
+pub(crate) fn live(id: &str, content: &Markup) -> Markup {
+    html! { div id=(id) data-live { (content) } }
 }

@@ -4,11 +4,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use stemma_gateway::pages::KEY_COOKIE;
 use stemma_gateway::problem::Problem;
 
 use crate::context::{PageContext, encoded};
-use crate::layout::{Page, page, respond, token_field};
+use crate::layout::{page, respond, token_field};
 use crate::security::Form;
 
 #[derive(Deserialize)]
@@ -18,32 +19,21 @@ pub(crate) struct SignIn {
     next: String,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct SignOut {}
-
 /// `GET /login`
 pub(crate) async fn form(context: PageContext) -> Response {
     let next = local_path(context.param("next").unwrap_or_default());
-    page(
-        &context,
-        &Page {
-            screen: None,
-            title: "Sign in".into(),
-            body: html! {
-                h1 { "Sign in" }
-                form.login method="post" action="/login" {
-                    (token_field(&context))
-                    input type="hidden" name="next" value=(next);
-                    label for="key" { "API key" }
-                    input #key name="key" type="password" autocomplete="current-password" required autofocus;
-                    button type="submit" { "Sign in" }
-                }
-                p { "The operator of this server makes keys with " code { "stemma key NAME" } "." }
-            },
-            commands: Vec::new(),
-            requests: Vec::new(),
-        },
-    )
+    let body = html! {
+        h1 { "Sign in" }
+        form.login method="post" action="/login" {
+            (token_field(&context))
+            input type="hidden" name="next" value=(next);
+            label for="key" { "API key" }
+            input #key name="key" type="password" autocomplete="current-password" required autofocus;
+            button type="submit" { "Sign in" }
+        }
+        p { "The operator of this server makes keys with " code { "stemma key NAME" } "." }
+    };
+    page(&context, None, "Sign in", &body, &[])
 }
 
 /// The page of a request without a known key.
@@ -62,26 +52,19 @@ pub(crate) fn key_required(path: &str, has_wrong_key: bool) -> Response {
 /// `POST /login`. Whether the key is right shows on the next page, as with any other client.
 pub(crate) async fn sign_in(
     headers: HeaderMap,
-    Form(fields): Form<SignIn>,
+    Form { fields, .. }: Form<SignIn>,
 ) -> Result<Response, Problem> {
     let key = encoded(fields.key.trim());
     if key.is_empty() || key.len() > 1_000 {
-        return Err(Problem::parameter(
-            422,
-            "key",
-            "a key has at least one character and at most 1,000",
-        ));
+        let detail = "a key has at least one character and at most 1,000";
+        return Err(Problem::parameter(422, "key", detail));
     }
-    Ok(with_key_cookie(
-        &headers,
-        &key,
-        "",
-        local_path(&fields.next),
-    ))
+    let next = local_path(&fields.next);
+    Ok(with_key_cookie(&headers, &key, "", next))
 }
 
 /// `POST /logout`
-pub(crate) async fn sign_out(headers: HeaderMap, Form(SignOut {}): Form<SignOut>) -> Response {
+pub(crate) async fn sign_out(headers: HeaderMap, _: Form<IgnoredAny>) -> Response {
     with_key_cookie(&headers, "", "; Max-Age=0", "/")
 }
 

@@ -20,7 +20,6 @@ const MAX_TEXT_BYTES: usize = 100_000;
 // Words in doubt that are named; all are marked.
 const DOUBTFUL_WORDS: usize = 12;
 
-/// A page that is shown.
 pub(crate) struct PageView {
     pub words: PageWords,
     lines: Vec<TextLine>,

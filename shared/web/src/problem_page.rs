@@ -6,12 +6,11 @@ use maud::{Markup, html};
 use stemma_gateway::pages::ProblemContext;
 use stemma_gateway::problem::Problem;
 
-use crate::layout::{plain_navigation, respond};
+use crate::layout::{navigation, respond};
 use crate::login::key_required;
 use crate::security::add_headers;
 use crate::text::{Line, Message, capitalized};
 
-/// The page of an error.
 pub(crate) fn problem_page(problem: &Problem, request: &ProblemContext<'_>) -> Response {
     let mut response = if problem.status() == StatusCode::UNAUTHORIZED {
         let path = request
@@ -54,7 +53,7 @@ fn error_page(problem: &Problem) -> Response {
         p.note { "Code " code { (problem.code()) } " · request " code { (problem.trace_id()) } }
         p { a.button href="/" { "To the archive" } }
     };
-    let mut response = respond(title, &plain_navigation(), &body);
+    let mut response = respond(title, &navigation(None, None), &body);
     *response.status_mut() = problem.status();
     response
 }

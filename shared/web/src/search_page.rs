@@ -8,9 +8,8 @@ use stemma_archive::{Facet, SearchHit, SearchRequest, SearchResponse};
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
 
-use crate::archive_page::collection_field;
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page};
+use crate::layout::{Screen, collection_field, page};
 use crate::page_view::image_url;
 use crate::text::{Line, Message, capitalized, grouped};
 
@@ -38,24 +37,21 @@ pub(crate) async fn search(
     };
     let mut words = vec!["search", query];
     for (name, flag) in [("where", "--where"), ("scope", "--in"), ("item", "--item")] {
-        words.extend(
-            context
-                .param(name)
-                .into_iter()
-                .flat_map(|value| [flag, value]),
-        );
+        if let Some(value) = context.param(name) {
+            words.extend([flag, value]);
+        }
     }
-    let params = PARAMS.map(|name| {
-        let api = if name == "scope" { "documents" } else { name };
-        (api, context.param(name).unwrap_or_default())
+    let params = context.params(PARAMS).map(|(name, value)| match name {
+        "scope" => ("documents", value),
+        name => (name, value),
     });
-    let elsewhere = found.as_ref().map(|_| {
-        (
+    let elsewhere = match &found {
+        Some(_) => vec![
             context.command(&words),
             context.request("/v1/search", &params),
-        )
-    });
-    let (commands, requests) = elsewhere.into_iter().unzip();
+        ],
+        None => Vec::new(),
+    };
     let body = html! {
         h1 { "Search" }
         (search_form(&context))
@@ -64,25 +60,21 @@ pub(crate) async fn search(
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Search),
-            title,
-            body,
-            commands,
-            requests,
-        },
+        Some(Screen::Search),
+        &title,
+        &body,
+        &elsewhere,
     ))
 }
 
 fn request(context: &PageContext, query: &str) -> SearchRequest {
-    let param = |name| context.param(name).map(str::to_owned);
     SearchRequest {
         query: query.to_owned(),
-        scopes: param("scope").into_iter().collect(),
-        filter: param("where").map(Value::String),
-        item: param("item"),
+        scopes: context.owned_param("scope").into_iter().collect(),
+        filter: context.owned_param("where").map(Value::String),
+        item: context.owned_param("item"),
         limit: Some(HITS),
-        cursor: param("cursor"),
+        cursor: context.owned_param("cursor"),
         // Links are followed without asking anyone, so they must not cost anything.
         free_only: true,
         ..SearchRequest::default()
@@ -90,13 +82,8 @@ fn request(context: &PageContext, query: &str) -> SearchRequest {
 }
 
 // The same search with changes.
-fn search_url(context: &PageContext, changes: &[(&'static str, &str)]) -> String {
-    let base = PARAMS.map(|name| (name, context.param(name).unwrap_or_default()));
-    let base = base
-        .into_iter()
-        .filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-    let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
-    context.url("/search", &pairs)
+fn search_url(context: &PageContext, changes: &[(&str, &str)]) -> String {
+    context.changed_url("/search", context.params(PARAMS), changes)
 }
 
 fn search_form(context: &PageContext) -> Markup {

@@ -4,7 +4,8 @@
 //! without keys, of a random cookie (the double submit cookie of OWASP, bound to the session). Requests from other sites
 //! are refused too.
 
-use axum::extract::{FromRequest, Request, State};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::header::{self, HeaderName};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
@@ -15,6 +16,8 @@ use serde::de::DeserializeOwned;
 use stemma_gateway::AppState;
 use stemma_gateway::pages::{KEY_COOKIE, cookie, is_foreign};
 use stemma_gateway::problem::Problem;
+
+use crate::context::PageContext;
 
 const FORM_COOKIE: &str = "stemma_form";
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
@@ -55,7 +58,6 @@ impl FormToken {
         &self.0
     }
 
-    /// Checks the token of a form.
     pub fn check(&self, token: &str) -> Result<(), Problem> {
         // Digests are compared, so that timing tells nothing.
         let is_same = blake3::hash(token.as_bytes()) == blake3::hash(self.0.as_bytes());
@@ -122,19 +124,24 @@ fn is_own_form(headers: &HeaderMap) -> bool {
     is_own_origin && !is_foreign(headers)
 }
 
-/// The fields of a form with a valid token.
-pub(crate) struct Form<T>(pub T);
-
-#[derive(Deserialize)]
-struct TokenField {
-    #[serde(default)]
-    token: String,
+/// A form with a valid token: its fields, and its context in the collection that it names.
+pub(crate) struct Form<T> {
+    pub context: PageContext,
+    pub fields: T,
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
+#[derive(Deserialize)]
+struct HiddenFields {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    collection: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let kind = request.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -142,17 +149,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
             let detail = format!("the body must be {FORM_TYPE}");
             return Err(Problem::new(415, "body.type", detail));
         }
-        let expected = request.extensions().get::<FormToken>().cloned();
-        let body = axum::body::Bytes::from_request(request, state).await;
+        let (mut parts, body) = request.into_parts();
+        let context = PageContext::from_request_parts(&mut parts, state).await?;
+        let body = Bytes::from_request(Request::from_parts(parts, body), state).await;
         let body =
             body.map_err(|rejection| Problem::new(413, "body.too_large", rejection.body_text()))?;
         let invalid =
             |error: serde_urlencoded::de::Error| Problem::parameter(400, "", error.to_string());
-        let field: TokenField = serde_urlencoded::from_bytes(&body).map_err(invalid)?;
-        expected.unwrap_or_default().check(&field.token)?;
-        serde_urlencoded::from_bytes(&body)
-            .map(Self)
-            .map_err(invalid)
+        let hidden: HiddenFields = serde_urlencoded::from_bytes(&body).map_err(invalid)?;
+        context.form_token.check(&hidden.token)?;
+        Ok(Self {
+            fields: serde_urlencoded::from_bytes(&body).map_err(invalid)?,
+            context: context.with_collection(hidden.collection),
+        })
     }
 }
 

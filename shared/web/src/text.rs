@@ -115,19 +115,6 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(number))
 }
 
-/// A word of a shell command.
-pub(crate) fn shell_word(text: &str) -> String {
-    if !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-=@:,".contains(c))
-    {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,12 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_groups_and_shell_words_quotes() {
+    fn numbers_have_groups() {
         let numbers = [0_u32, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(counted(1, "job"), "1 job");
         assert_eq!(counted(1_000, "job"), "1,000 jobs");
-        assert_eq!(shell_word("3M_2022_10K"), "3M_2022_10K");
-        assert_eq!(shell_word("it's; rm"), r"'it'\''s; rm'");
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use stemma_archive::{Archive, DocumentInfo};
+use stemma_archive::{ApiError, Archive, DocumentInfo};
 use stemma_document::DocId;
 use stemma_gateway::AppState;
 use stemma_gateway::admission::WriteRequest;
@@ -18,8 +18,9 @@ use stemma_operations::JobId;
 use crate::archive_page::state_badge;
 use crate::context::PageContext;
 use crate::jobs_page::job_url;
-use crate::layout::{Page, Screen, page, see_other, token_field};
-use crate::live::{Live, live};
+use crate::layout::Head::{Number, Text};
+use crate::layout::{Screen, collection_field, page, see_other, table, token_field};
+use crate::live::live;
 use crate::security::FormToken;
 use crate::text::{Line, grouped};
 
@@ -40,7 +41,7 @@ pub(crate) async fn form(
         @if context.may_upload {
             form.upload method="post" action="/upload" enctype="multipart/form-data" {
                 (token_field(&context))
-                @if let Some(collection) = context.collection() { input type="hidden" name="collection" value=(collection); }
+                (collection_field(&context))
                 label for="files" { "Files: PDF, HTML, Markdown or text, up to " (grouped(limit_mib)) " MiB each" }
                 input #files type="file" name="file" multiple required accept=".pdf,.htm,.html,.xhtml,.md,.markdown,.txt";
                 button type="submit" { "Upload" }
@@ -51,20 +52,20 @@ pub(crate) async fn form(
         } @else {
             p.remarks role="status" { "The key of this browser may read, and not upload: it lacks the scope " code { "write" } "." }
         }
-        (live(Live::Uploads, &followed.table(&context, &archive)?))
+        (live("uploads", &followed.table(&context, &archive)?))
     };
     Ok(page(
         &context,
-        &Page {
-            screen: Some(Screen::Upload),
-            title: "Upload".into(),
-            body,
-            commands: vec![context.command(&["ingest", "FOLDER"])],
-            requests: vec![format!(
+        Some(Screen::Upload),
+        "Upload",
+        &body,
+        &[
+            context.command(&["ingest", "FOLDER"]),
+            format!(
                 "curl http://{}/doc/ -H 'api_key: KEY' -F file=@FILE",
                 context.host
-            )],
-        },
+            ),
+        ],
     ))
 }
 
@@ -84,22 +85,14 @@ impl Followed {
     fn table(&self, context: &PageContext, archive: &Archive) -> Result<Markup, Problem> {
         let mut rows = Vec::new();
         for (doc, job) in &self.0 {
-            let listed = archive
-                .catalog()
-                .get(*doc)
-                .map_err(stemma_archive::ApiError::from)?;
-            rows.push((
-                listed.map(|listed| DocumentInfo::from_catalog(&listed)),
-                job,
-            ));
+            let listed = archive.catalog().get(*doc).map_err(ApiError::from)?;
+            let document = listed.map(|listed| DocumentInfo::from_catalog(&listed));
+            rows.push((document, job));
         }
         Ok(html! {
             @if !rows.is_empty() {
                 h2 { "What becomes of them" }
-                div.scroll tabindex="0" role="region" aria-label="Uploaded documents" {
-                    table {
-                        thead { tr { th scope="col" { "Document" } th scope="col" { "State" } th.number scope="col" { "Pages" } th.number scope="col" { "Sections" } th scope="col" { "Job" } } }
-                        tbody { @for (document, job) in &rows { tr {
+                (table("Uploaded documents", &[Text("Document"), Text("State"), Number("Pages"), Number("Sections"), Text("Job")], &html! { @for (document, job) in &rows { tr {
                             @if let Some(document) = document {
                                 th.title scope="row" { a href=(context.document_url(&document.doc_id, &[])) { (Line(&document.path)) } }
                                 td { (state_badge(document))
@@ -110,9 +103,7 @@ impl Followed {
                                 th scope="row" { "accepted" } td { span.badge data-state="queued" { "queued" } } td {} td {}
                             }
                             td { a href=(job_url(context, job, &[])) { "Job" span.hidden { " " (Line(&job.0)) } } }
-                        } } }
-                    }
-                }
+                        } } }))
             }
         })
     }
@@ -147,11 +138,10 @@ impl axum::extract::FromRequest<AppState> for UploadForm {
 /// `POST /upload`: submits each file, and leads to the page that follows them.
 pub(crate) async fn upload(
     State(state): State<AppState>,
-    context: PageContext,
+    mut context: PageContext,
     mut form: UploadForm,
 ) -> Result<Response, Problem> {
     let uploads = state.uploads()?;
-    let mut context = context;
     let mut is_checked = false;
     let mut accepted = Vec::new();
     while let Some(field) = form
@@ -190,11 +180,10 @@ pub(crate) async fn upload(
             return Err(Problem::parameter(422, "file", "the document is empty"));
         }
         let collection = context.archive(&state)?.collection.clone();
-        let metadata = Default::default();
         let upload = Upload {
             path,
             bytes,
-            metadata,
+            metadata: Default::default(),
         };
         let UploadReceipt { doc, job } = uploads.submit(&collection, upload).await?;
         state.collections.refresh_soon(&collection);
@@ -214,11 +203,8 @@ fn invalid_form() -> Problem {
 
 fn form_problem(error: &MultipartError) -> Problem {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(
-            413,
-            "body.too_large",
-            "the file is larger than this server accepts",
-        )
+        let detail = "the file is larger than this server accepts";
+        Problem::new(413, "body.too_large", detail)
     } else {
         invalid_form()
     }

@@ -26,7 +26,6 @@ impl AnswererFactory for ScriptedFactory {
     }
 }
 
-/// A server with scripted answers.
 pub(crate) async fn scripted() -> TestServer {
     start_with(ServerDeps {
         answerers: Some(Arc::new(ScriptedFactory)),

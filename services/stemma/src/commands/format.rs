@@ -140,7 +140,6 @@ pub fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// The state of a document in words.
 pub fn state_word(state: &impl serde::Serialize) -> String {
     match word(state).as_str() {
         "done with gaps" => "done with warnings".into(),

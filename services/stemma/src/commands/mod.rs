@@ -56,7 +56,6 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Runs the command.
             pub async fn run(self, context: &Context) -> Result<Exit, CommandError> {
                 match self {
                     $(Self::$name(args) => $run(args, context).await,)*

@@ -67,9 +67,6 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
 }
 
 /// Says which condition of a filter no document meets. The filter is valid.
-///
-/// # Errors
-/// [`CommandError`] when the catalog cannot be read.
 pub fn note_unmet(
     conditions: &str,
     archive: &Archive,

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
-use stemma_archive::Archive;
+use stemma_archive::{Archive, shell_quoted};
 use stemma_document::{DocumentVersion, PublishedTree, SectionKind, Source};
 use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
@@ -132,13 +132,8 @@ impl OpenOutline {
 
     fn text(&self) -> String {
         let DocumentVersion { doc, seq, .. } = self.published.version;
-        print(
-            &self.correction,
-            self.source.extent(),
-            &self.label,
-            doc,
-            seq,
-        )
+        let extent = self.source.extent();
+        print(&self.correction, extent, &self.label, doc, seq)
     }
 
     // Checks an edited outline, and publishes it as a new version.
@@ -174,17 +169,12 @@ async fn published(
     let document = stemma_archive::document_part(locator);
     let listed = reader.documents_in_scope(&document)?;
     let [listed] = listed.as_slice() else {
-        let error = CommandError::new(
-            "outline.one_document_only",
-            "an outline belongs to one document",
-        );
-        return Err(error.with_next("name a document; `stemma ls` lists them"));
+        let message = "an outline belongs to one document";
+        return Err(CommandError::new("outline.one_document_only", message)
+            .with_next("name a document; `stemma ls` lists them"));
     };
     let label = listed.label.clone();
-    let published = reader.load_tree(listed).await?.ok_or_else(|| {
-        CommandError::new("document.no_tree", format!("`{label}` has no tree"))
-            .with_next(format!("stemma why {label}"))
-    })?;
+    let published = reader.require_tree(listed).await?;
     Ok((label, Arc::unwrap_or_clone(published)))
 }
 
@@ -248,21 +238,8 @@ fn import_command(locator: &str, file: &Path, context: &Context) -> String {
         locator.to_owned(),
         file.display().to_string(),
     ]
-    .map(|word| shell_word(&word));
+    .map(|word| shell_quoted(&word));
     format!("stemma --store {store} --collection {collection} outline import {locator} {file}")
-}
-
-// Quoted where the shell would not take it as one word.
-fn shell_word(word: &str) -> String {
-    if !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c))
-    {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 // A file that only this user can read, with a name that no other process can foresee.
@@ -306,12 +283,8 @@ async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
     let doc = published.version.doc;
     let claimed = claimed_correction(&*store.blobs, &context.collection, doc).await?;
     if claimed.is_none() {
-        show(
-            &label,
-            &published,
-            "no correction: nothing to reset",
-            context,
-        );
+        let done = "no correction: nothing to reset";
+        show(&label, &published, done, context);
         return Ok(Exit::Nothing);
     }
     let action = format!("remove the correction of {label}");
@@ -468,7 +441,7 @@ mod tests {
             ("$HOME", "'$HOME'"),
             ("", "''"),
         ] {
-            assert_eq!(shell_word(word), expected);
+            assert_eq!(shell_quoted(word), expected);
         }
     }
 }

@@ -34,10 +34,8 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandErro
             .path
             .contains(|c: char| c.is_whitespace() || c.is_control())
     {
-        return Err(CommandError::new(
-            "usage.path",
-            format!("invalid path `{}`", args.path),
-        ));
+        let message = format!("invalid path `{}`", args.path);
+        return Err(CommandError::new("usage.path", message));
     }
     let answer = tokio::time::timeout(TIMEOUT, status_line(args.address, &args.path)).await;
     let status = match answer {

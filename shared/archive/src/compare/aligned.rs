@@ -3,7 +3,7 @@
 use stemma_diff::{Alignment, QuotedSentence};
 use stemma_document::{DocId, SectionId};
 
-// Memory of a pair and of a sentence besides their text, in bytes.
+// Memory of a pair and of a sentence without their text, in bytes.
 const PAIR_BYTES: usize = 160;
 const SENTENCE_BYTES: usize = 64;
 

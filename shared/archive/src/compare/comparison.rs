@@ -31,10 +31,8 @@ pub struct Comparison {
     pub next_cursor: Option<String>,
 }
 
-/// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ComparedSide {
-    /// The document.
     pub document: DocumentInfo,
     /// Locator of the compared part.
     pub locator: String,
@@ -110,7 +108,6 @@ pub struct SectionPair {
     pub reworded: Vec<RewordedSentence>,
 }
 
-/// A section of one document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PairedSection {
     /// Its level, 1 for top sections.
@@ -118,7 +115,6 @@ pub struct PairedSection {
     /// The Item of the section: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
 }
@@ -185,11 +181,6 @@ impl OutcomeCounts {
         }
         counts
     }
-
-    /// Sections that were modified, added or removed.
-    pub fn changed_sections(&self) -> usize {
-        self.modified + self.added + self.removed
-    }
 }
 
 impl From<&QuotedSentence> for ChangedSentence {
@@ -204,21 +195,13 @@ impl From<&QuotedSentence> for ChangedSentence {
 
 impl TextChurn {
     pub(super) fn from_churn(churn: Churn) -> Self {
-        let Churn {
-            left_words,
-            right_words,
-            changed,
-        } = churn;
-        // A small change is not rounded to none.
         Self {
-            left_words,
-            right_words,
-            changed: changed.map(|share: f32| {
-                if share > 0.0 {
-                    rounded_share(share).max(0.001)
-                } else {
-                    0.0
-                }
+            left_words: churn.left_words,
+            right_words: churn.right_words,
+            // A small change is not rounded to none.
+            changed: churn.changed.map(|share| match share > 0.0 {
+                true => rounded_share(share).max(0.001),
+                false => 0.0,
             }),
         }
     }

@@ -16,15 +16,15 @@ use stemma_diff::{
     self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, MAX_SECTIONS, Pair,
     SentenceRewording,
 };
-use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
+use stemma_document::{PublishedTree, SectionId, SectionTree};
 use stemma_retrieval::search::ItemRef;
 use stemma_store::PortResult;
 use utoipa::ToSchema;
 
 use self::aligned::AlignedDocuments;
-use crate::archive::no_tree;
 use crate::document_store::spawn_cpu;
 use crate::documents::rounded_share;
+use crate::items::item_fragments;
 use crate::request::{MAX_LIMIT, in_range};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
@@ -112,17 +112,9 @@ impl CompareRequest {
 
 impl Archive {
     /// Aligns the sections of two documents.
-    ///
-    /// # Errors
-    /// [`ApiError`] when a side names nothing or two things, has no tree or no such Item, when no filing came before, or when
-    /// a document is too large.
     pub async fn compare(&self, request: &CompareRequest) -> Result<Comparison, ApiError> {
-        let limit = in_range(
-            "/limit",
-            request.limit.unwrap_or(DEFAULT_PAIRS),
-            1,
-            MAX_LIMIT,
-        )?;
+        let limit = request.limit.unwrap_or(DEFAULT_PAIRS);
+        let limit = in_range("/limit", limit, 1, MAX_LIMIT)?;
         let sentences = request.sentences.unwrap_or(DEFAULT_SENTENCES);
         let sentences = in_range("/sentences", sentences, 0, MAX_SENTENCES)?;
         let outcomes = request.checked_outcomes()?;
@@ -159,38 +151,27 @@ impl Archive {
     }
 
     /// The filing of a company for a fiscal year, on `form` where that is named.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the company is none or several, or has no such filing, or more than one.
     pub fn filing_for_year(
         &self,
         company: &str,
         form: Option<&str>,
         year: &str,
     ) -> Result<Arc<CatalogDocument>, ApiError> {
-        let scope = Scope::parse(
-            &format!("/@company/{}", company.trim().trim_matches('/')),
-            &self.catalog,
-        )?;
+        let path = format!("/@company/{}", company.trim().trim_matches('/'));
+        let scope = Scope::parse(&path, &self.catalog)?;
         let filings = self.catalog.in_scope(&scope)?;
         let filings = self
             .catalog
             .list(&filings)
             .collect::<PortResult<Vec<_>>>()?;
-        Ok(stemma_diff::filing_for_year(
-            &stemma_diff::filings_of_issuers(&self.catalog, &filings)?,
-            form,
-            year,
-        )?)
+        let filings = stemma_diff::filings_of_issuers(&self.catalog, &filings)?;
+        Ok(stemma_diff::filing_for_year(&filings, form, year)?)
     }
 
     async fn open_side<'a>(&self, listed: &'a CatalogDocument) -> Result<OpenedSide<'a>, ApiError> {
-        let Some(published) = self.load_tree(listed).await? else {
-            return Err(no_tree(listed));
-        };
         Ok(OpenedSide {
             listed,
-            published,
+            published: self.require_tree(listed).await?,
             within: None,
         })
     }
@@ -206,11 +187,8 @@ impl Archive {
             let version = &side.published.version;
             (version.doc, version.seq, side.within, sentences)
         });
-        if let Some(cached) = self
-            .cache
-            .as_ref()
-            .and_then(|cached| cached.alignments(&key))
-        {
+        let cached = self.cache.as_ref().and_then(|cache| cache.alignments(&key));
+        if let Some(cached) = cached {
             return Ok(cached);
         }
         let one = Arc::clone(&left.published);
@@ -264,21 +242,10 @@ fn resolve_focus(
     if let Some(item) = item {
         if earlier_part.is_some() || part.is_some() {
             let message = "an Item is of whole documents, and a part of one is named";
-            return Err(ApiError::new(
-                "comparison.item_of_part",
-                message,
-                "name the documents without `#…`",
-            ));
+            let next = "name the documents without `#…`";
+            return Err(ApiError::new("comparison.item_of_part", message, next));
         }
-        let item: ItemRef = item
-            .parse()
-            .map_err(|error: stemma_retrieval::SearchError| {
-                ApiError::new(
-                    "search.item_unknown",
-                    error.to_string(),
-                    "Items are written 1A, 7, II.1A or 2.02",
-                )
-            })?;
+        let item: ItemRef = item.parse()?;
         return match (right.resolve_item(&item), left.resolve_item(&item)) {
             (Ok(id), _) => Ok(Some(Focus::Right(id))),
             (Err(ResolveError::NoItem { .. }), Ok(id)) => Ok(Some(Focus::Left(id))),
@@ -319,7 +286,7 @@ fn fiscal_year(listed: &CatalogDocument) -> Option<i32> {
 }
 
 // The ids of a section and all below it.
-type SubtreeRange = Option<std::ops::RangeInclusive<u32>>;
+type SubtreeRange = Option<std::ops::Range<u32>>;
 
 // Whether a section is in one of two subtrees, of the left and the right document; without subtrees, all are.
 fn is_in_focus(
@@ -327,14 +294,14 @@ fn is_in_focus(
     left: Option<SectionId>,
     right: Option<SectionId>,
 ) -> bool {
-    subtrees.is_none_or(|(one, other)| contains(one, left) || contains(other, right))
-}
-
-fn contains(subtree: &SubtreeRange, id: Option<SectionId>) -> bool {
-    subtree
-        .as_ref()
-        .zip(id)
-        .is_some_and(|(subtree, id)| subtree.contains(&id.0))
+    subtrees.is_none_or(|(one, other)| {
+        [(one, left), (other, right)]
+            .into_iter()
+            .any(|(subtree, id)| {
+                let subtree = subtree.as_ref().zip(id);
+                subtree.is_some_and(|(subtree, id)| subtree.contains(&id.0))
+            })
+    })
 }
 
 impl<'v> ComparisonBuilder<'v> {
@@ -371,11 +338,10 @@ impl<'v> ComparisonBuilder<'v> {
         let changed = whole
             .or_else(|| items.first().map(|item| item.churn))
             .unwrap_or_default();
-        let locators = [0, 1].map(|side| self.locator(side, parts.as_ref()));
-        let [left_locator, right_locator] = locators;
+        let (left_part, right_part) = parts.unwrap_or_default();
         Comparison {
-            left: self.compared_side(0, left_locator, aligned.has_text.0),
-            right: self.compared_side(1, right_locator, aligned.has_text.1),
+            left: self.compared_side(0, left_part, aligned.has_text.0),
+            right: self.compared_side(1, right_part, aligned.has_text.1),
             counts: OutcomeCounts::from_pairs(&pairs),
             changed,
             items,
@@ -398,42 +364,26 @@ impl<'v> ComparisonBuilder<'v> {
 
     fn subtree(&self, side: usize, id: Option<SectionId>) -> SubtreeRange {
         let section = self.sides[side].published.tree.section(id?)?;
-        Some(section.id.0..=last_descendant(section).id.0)
+        Some(items::subtree_ids(section))
     }
 
-    fn locator(&self, side: usize, parts: Option<&(SubtreeRange, SubtreeRange)>) -> String {
-        let label = &self.sides[side].listed.label;
-        let part = parts.and_then(|(left, right)| {
-            if side == 0 {
-                left.as_ref()
-            } else {
-                right.as_ref()
-            }
-        });
-        match part
-            .map(|below| SectionId(*below.start()))
-            .or(self.sides[side].within)
-        {
-            Some(id) => section_locator(label, id),
-            None => label.clone(),
-        }
-    }
-
-    fn compared_side(&self, side: usize, locator: String, has_text: bool) -> ComparedSide {
+    fn compared_side(&self, side: usize, part: SubtreeRange, has_text: bool) -> ComparedSide {
+        let OpenedSide { listed, within, .. } = self.sides[side];
+        let part = part.map(|part| SectionId(part.start)).or(*within);
         ComparedSide {
-            document: DocumentInfo::from_catalog(self.sides[side].listed),
-            locator,
+            document: DocumentInfo::from_catalog(listed),
+            locator: match part {
+                Some(id) => section_locator(&listed.label, id),
+                None => listed.label.clone(),
+            },
             has_text,
         }
     }
 
     fn notes(&self, aligned: &AlignedDocuments) -> Vec<String> {
         let mut notes = Vec::new();
-        for (side, has_text) in self
-            .sides
-            .iter()
-            .zip([aligned.has_text.0, aligned.has_text.1])
-        {
+        let has_text = [aligned.has_text.0, aligned.has_text.1];
+        for (side, has_text) in self.sides.iter().zip(has_text) {
             if !has_text {
                 let label = &side.listed.label;
                 notes.push(format!(
@@ -454,7 +404,7 @@ impl<'v> ComparisonBuilder<'v> {
     }
 
     fn pair(&self, pair: &Pair) -> SectionPair {
-        // A section that was added stands in the document before, if anywhere.
+        // The text of an added section is in the earlier document, if anywhere.
         let other = if pair.left.is_none() { 0 } else { 1 };
         let stands_in = pair
             .stands_in
@@ -483,33 +433,16 @@ impl<'v> ComparisonBuilder<'v> {
     }
 }
 
-fn last_descendant(section: &Section) -> &Section {
-    let mut last = section;
-    while let Some(child) = last.children.last() {
-        last = child;
-    }
-    last
-}
-
 fn sections_by_id(tree: &SectionTree, label: &str) -> HashMap<SectionId, PairedSection> {
-    let all = items::section_items(tree);
-    let mut item_of: HashMap<SectionId, String> = HashMap::new();
-    for item in &all {
-        item_of
-            .entry(item.section)
-            .or_insert_with(|| item.fragment());
-    }
+    let item_of = item_fragments(tree);
     tree.walk()
-        .map(|(depth, section): (usize, &Section)| {
-            let item = item_of.get(&section.id).cloned();
-            (
-                section.id,
-                PairedSection {
-                    depth,
-                    item,
-                    section: SectionInfo::new(tree, section, label),
-                },
-            )
+        .map(|(depth, section)| {
+            let paired = PairedSection {
+                depth,
+                item: item_of.get(&section.id).cloned(),
+                section: SectionInfo::new(tree, section, label),
+            };
+            (section.id, paired)
         })
         .collect()
 }

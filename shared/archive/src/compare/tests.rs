@@ -67,9 +67,9 @@ async fn left_side_defaults_to_the_previous_filing() {
         (
             view.counts.added,
             view.counts.unchanged,
-            view.counts.changed_sections()
+            view.counts.modified
         ),
-        (3, 3, 3)
+        (3, 3, 0)
     );
     let risks = view.pairs[3].right.as_ref().unwrap();
     assert_eq!(
@@ -215,7 +215,7 @@ async fn comparing_a_document_with_itself_adds_a_note() {
     assert_eq!(
         (
             view.counts.unchanged,
-            view.counts.changed_sections(),
+            view.counts.modified,
             view.changed.changed
         ),
         (2, 0, Some(0.0))

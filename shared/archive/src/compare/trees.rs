@@ -90,7 +90,6 @@ pub struct SectionChange {
     pub relevelled: bool,
 }
 
-/// Where a section is in its tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TreePlace {
     pub section_id: SectionId,
@@ -106,9 +105,6 @@ pub struct TreePlace {
 impl Archive {
     /// Compares the trees of this collection with those of another store. Documents are the same if their ids or their paths
     /// are the same.
-    ///
-    /// # Errors
-    /// [`ApiError`] when a store cannot be read.
     pub async fn compare_trees(&self, newer: &Archive) -> Result<TreeComparison, ApiError> {
         let mut comparison = TreeComparison::default();
         let mut pairs = Vec::new();
@@ -170,9 +166,6 @@ impl Archive {
 
     /// Compares two versions of a document's tree. Without `old`, the one before the newest is compared; without `new`, the
     /// newest.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names no document, or a version has no tree any more.
     pub async fn compare_versions(
         &self,
         locator: &str,

@@ -1,4 +1,4 @@
-//! The table cells in which tagged figures stand.
+//! The table cells of tagged figures.
 
 use std::collections::HashMap;
 

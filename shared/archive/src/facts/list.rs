@@ -34,7 +34,6 @@ pub struct FactsRequest {
 /// Tagged facts of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FactList {
-    /// The document.
     pub document: DocumentInfo,
     /// The facts in the order of the file; empty if the document has no inline XBRL.
     pub facts: Vec<FactInfo>,
@@ -65,7 +64,6 @@ pub struct FactInfo {
     pub value: Option<String>,
     /// Whether the value is a number.
     pub numeric: bool,
-    /// The text in the document.
     pub displayed: String,
     /// Decimal places to which it is rounded; `INF` if exact.
     pub decimals: Option<String>,
@@ -81,9 +79,8 @@ pub struct FactInfo {
     pub byte: u32,
     /// Physical page.
     pub page: Option<u32>,
-    /// The table cell in which it stands; `null` for texts, and for figures outside of the cells of tables.
+    /// Its table cell; `null` for texts, and for figures outside of the cells of tables.
     pub cell: Option<CellPosition>,
-    /// The section that has it.
     pub section_id: Option<String>,
     /// Locator of its page or section.
     pub locator: Option<String>,
@@ -150,15 +147,9 @@ impl FactInfo {
 
 impl Archive {
     /// The tagged facts of a document.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the locator names no document, and for an invalid period or cursor.
     pub async fn facts(&self, request: &FactsRequest) -> Result<FactList, ApiError> {
-        let period = request
-            .period
-            .as_deref()
-            .map(PeriodQuery::parse)
-            .transpose()?;
+        let period = request.period.as_deref();
+        let period = period.map(PeriodQuery::parse).transpose()?;
         let (listed, published, _) = self.load_published(&request.document).await?;
         let key = format!(
             "{} {:?} {:?} {}",
@@ -177,11 +168,7 @@ impl Archive {
         let mut facts: Vec<TaggedFact<'_>> = table
             .facts()
             .filter(|fact| request.dimensions || fact.dimensions.is_empty())
-            .filter(|fact| {
-                period
-                    .as_ref()
-                    .is_none_or(|period| period.matches(fact.period))
-            })
+            .filter(|fact| period.as_ref().is_none_or(|it| it.matches(fact.period)))
             .collect();
         if let Some(concept) = &concept {
             facts.retain(concept.filter(&table, rows.as_ref()));

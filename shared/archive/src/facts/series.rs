@@ -91,7 +91,6 @@ pub struct ReportedValue {
     pub decimals: Option<String>,
     /// Locator of the filing, or of the page.
     pub locator: String,
-    /// Its id.
     pub doc_id: String,
     /// The last day of the period that the filing is about.
     pub filing_period: Option<String>,
@@ -108,15 +107,13 @@ enum Frequency {
 
 impl Frequency {
     fn parse(text: Option<&str>) -> Result<Self, ApiError> {
-        match text.unwrap_or("annual") {
-            "annual" => Ok(Self::Annual),
-            "quarterly" => Ok(Self::Quarterly),
-            "all" => Ok(Self::All),
-            _ => Err(ApiError::invalid_field(
-                "/frequency",
-                "frequency must be annual, quarterly or all",
-            )),
-        }
+        let name = text.unwrap_or("annual");
+        let all = [Self::Annual, Self::Quarterly, Self::All];
+        let named = all.into_iter().find(|frequency| frequency.as_str() == name);
+        named.ok_or_else(|| {
+            let message = "frequency must be annual, quarterly or all";
+            ApiError::invalid_field("/frequency", message)
+        })
     }
 
     fn as_str(self) -> &'static str {
@@ -177,9 +174,6 @@ struct FiledValue {
 
 impl Archive {
     /// Values of a concept over the filings in a scope, from facts of the whole company.
-    ///
-    /// # Errors
-    /// [`ApiError`] when the scope names nothing, or too many documents; for an invalid filter or frequency, or no concept.
     pub async fn series(&self, request: &SeriesRequest) -> Result<SeriesResponse, ApiError> {
         let frequency = Frequency::parse(request.frequency.as_deref())?;
         let names = request
@@ -189,10 +183,8 @@ impl Archive {
             .filter(|name| !name.is_empty());
         let names: Vec<String> = names.map(str::to_owned).collect();
         if names.is_empty() {
-            return Err(ApiError::invalid_field(
-                "/concept",
-                "concept must name a concept, such as Revenues",
-            ));
+            let message = "concept must name a concept, such as Revenues";
+            return Err(ApiError::invalid_field("/concept", message));
         }
         let list = ListRequest {
             filter: request.filter.clone(),
@@ -204,11 +196,8 @@ impl Archive {
                 "the scope has {} documents, and a series reads at most {MAX_DOCUMENTS}",
                 documents.len()
             );
-            return Err(ApiError::new(
-                "series.too_many",
-                message,
-                "narrow the scope or add a filter: form=10-K",
-            ));
+            let next = "narrow the scope or add a filter: form=10-K";
+            return Err(ApiError::new("series.too_many", message, next));
         }
         let documents = self
             .catalog
@@ -225,12 +214,10 @@ impl Archive {
         let mut filings: Vec<FilingValues> = read.into_iter().flatten().collect();
         filings.sort_by(|one, other| one.order.cmp(&other.order));
         let series = series(&filings, frequency);
-        let similar = filings.iter().flat_map(|filing| &filing.similar);
-        let similar: BTreeSet<&String> = if series.is_empty() {
-            similar.collect()
-        } else {
-            BTreeSet::new()
-        };
+        let mut similar: BTreeSet<&String> = filings.iter().flat_map(|it| &it.similar).collect();
+        if !series.is_empty() {
+            similar.clear();
+        }
         Ok(SeriesResponse {
             frequency: frequency.as_str().to_owned(),
             series,
@@ -249,12 +236,8 @@ impl Archive {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);
         };
-        let filed = published
-            .tree
-            .facts
-            .filed
-            .as_ref()
-            .map(|filed| filed.value.clone());
+        let filed = published.tree.facts.filed.as_ref();
+        let filed = filed.map(|filed| filed.value.clone());
         let label = listed.label.clone();
         let version = &published.version;
         let doc_id = version.doc.to_string();

@@ -42,7 +42,6 @@ pub(crate) struct StoreState {
     /// Number of the last change of a document.
     pub(crate) sequence: u64,
     next_number: u32,
-    /// Number of listed documents.
     pub(crate) listed: u64,
     /// How many changes were applied; orders snapshots of the same minute.
     pub(crate) changes: u64,
@@ -181,7 +180,7 @@ impl CatalogStore {
             Some(state) => serde_json::from_slice(state.value()).map_err(tables::damaged)?,
             None => StoreState::default(),
         };
-        StoreReader::new(Arc::clone(&self.database), &transaction, state)
+        StoreReader::new(Arc::clone(&self.database), &transaction, state).map_err(port_error)
     }
 
     /// Names of the change records that are applied, from the floor on.

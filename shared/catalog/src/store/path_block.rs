@@ -1,6 +1,6 @@
-//! The paths of 256 documents, joined: a word that stands somewhere in a path is looked for in a block at once.
+//! The paths of 256 documents, joined: a word in a path is looked for in a block at once.
 //!
-//! Paths are in lower case and in the order of the numbers. An empty one stands for a document that is not listed.
+//! Paths are in lower case and in the order of the numbers. An empty one means a document that is not listed.
 
 use std::ops::Range;
 
@@ -15,7 +15,6 @@ pub(super) fn block_of(number: u32) -> u32 {
     number / NUMBERS
 }
 
-/// The numbers of a block.
 pub(super) fn numbers_of(block: u32) -> Range<u32> {
     let first = block.saturating_mul(NUMBERS);
     first..first.saturating_add(NUMBERS)

@@ -15,7 +15,7 @@ const MAX_WHOLE: u64 = 4_096;
 
 /// The part of a divided set that a number belongs to.
 pub(super) fn part_of(number: u32) -> u16 {
-    // A catalog has far fewer documents than the last part stands for.
+    // A catalog has far fewer documents than the last part can number.
     ((number >> 16) as u16).saturating_add(1)
 }
 

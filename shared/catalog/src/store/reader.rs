@@ -56,29 +56,19 @@ impl StoreReader {
         database: Arc<Database>,
         transaction: &ReadTransaction,
         state: StoreState,
-    ) -> PortResult<Self> {
+    ) -> Result<Self, redb::Error> {
         Ok(Self {
             _database: database,
             state,
-            numbers: transaction
-                .open_table(tables::NUMBERS)
-                .map_err(port_error)?,
-            listed: transaction.open_table(tables::LISTED).map_err(port_error)?,
-            records: transaction
-                .open_table(tables::RECORDS)
-                .map_err(port_error)?,
-            paths: transaction.open_table(tables::PATHS).map_err(port_error)?,
-            path_blocks: transaction
-                .open_table(tables::PATH_BLOCKS)
-                .map_err(port_error)?,
-            names: transaction.open_table(tables::NAMES).map_err(port_error)?,
-            postings: transaction
-                .open_table(tables::POSTINGS)
-                .map_err(port_error)?,
-            changed: transaction
-                .open_table(tables::CHANGED)
-                .map_err(port_error)?,
-            queued: transaction.open_table(tables::QUEUED).map_err(port_error)?,
+            numbers: transaction.open_table(tables::NUMBERS)?,
+            listed: transaction.open_table(tables::LISTED)?,
+            records: transaction.open_table(tables::RECORDS)?,
+            paths: transaction.open_table(tables::PATHS)?,
+            path_blocks: transaction.open_table(tables::PATH_BLOCKS)?,
+            names: transaction.open_table(tables::NAMES)?,
+            postings: transaction.open_table(tables::POSTINGS)?,
+            changed: transaction.open_table(tables::CHANGED)?,
+            queued: transaction.open_table(tables::QUEUED)?,
             all: OnceLock::new(),
             with_tree: OnceLock::new(),
         })
@@ -97,8 +87,8 @@ impl StoreReader {
     /// The numbers of the documents, listed or removed, whose ids are in this range.
     pub(crate) fn numbers_between(&self, from: u128, to: u128) -> PortResult<Vec<u32>> {
         let rows = self.numbers.range(from..=to).map_err(port_error)?;
-        let numbers = rows.map(|row| Ok(row.map_err(port_error)?.1.value()));
-        numbers.collect()
+        rows.map(|row| Ok(row.map_err(port_error)?.1.value()))
+            .collect()
     }
 
     /// Id, version of the tree (0 without one) and path of a listed document.
@@ -183,14 +173,18 @@ impl StoreReader {
     ) -> PortResult<Vec<u32>> {
         let range = (kind as u8, text, from)..=(kind as u8, text, to);
         let rows = self.names.range(range).map_err(port_error)?;
-        let numbers = rows
-            .take(limit)
-            .map(|row| Ok(row.map_err(port_error)?.1.value()));
-        numbers.collect()
+        rows.take(limit)
+            .map(|row| Ok(row.map_err(port_error)?.1.value()))
+            .collect()
     }
 
     /// The document of this name whose id is next above another one, or next below.
-    pub(crate) fn beside(&self, name: &str, doc: DocId, above: bool) -> PortResult<Option<DocId>> {
+    pub(crate) fn neighbor(
+        &self,
+        name: &str,
+        doc: DocId,
+        above: bool,
+    ) -> PortResult<Option<DocId>> {
         let key = |doc| (NameKind::Name as u8, name, doc);
         let own = doc.to_u128();
         let rows = if above {
@@ -220,7 +214,6 @@ impl StoreReader {
         }))
     }
 
-    /// The documents with a value.
     pub(crate) fn with_value(&self, field: TermField, value: &str) -> PortResult<RoaringBitmap> {
         let from = (field.code(), value, "", 0);
         let mut all = RoaringBitmap::new();
@@ -235,7 +228,6 @@ impl StoreReader {
         Ok(all)
     }
 
-    /// The values of a field from one on.
     pub(crate) fn values_from(&self, field: TermField, from: &str) -> PortResult<FieldValues> {
         let range = (field.code(), from, "", 0)..(field.code() + 1, "", "", 0);
         let rows = self.postings.range(range).map_err(port_error)?;
@@ -299,7 +291,6 @@ impl StoreReader {
         Ok(values)
     }
 
-    /// The first value of a field from one on.
     pub(crate) fn first_value(&self, field: TermField, from: &str) -> PortResult<Option<String>> {
         let range = (field.code(), from, "", 0)..(field.code() + 1, "", "", 0);
         let mut rows = self.postings.range(range).map_err(port_error)?;
@@ -346,23 +337,21 @@ impl StoreReader {
         }
         let rows = self.paths.range((from.map(key), to.map(key)));
         let mut rows = rows.map_err(port_error)?;
-        let rows = std::iter::from_fn(|| {
-            if is_descending {
-                rows.next_back()
-            } else {
-                rows.next()
-            }
+        let rows = std::iter::from_fn(|| match is_descending {
+            true => rows.next_back(),
+            false => rows.next(),
         });
-        let entries = rows.take(limit).map(|row| {
-            let (key, number) = row.map_err(port_error)?;
-            let (path, doc) = key.value();
-            Ok(PathEntry {
-                path: path.to_owned(),
-                doc: DocId::from_u128(doc),
-                number: number.value(),
+        rows.take(limit)
+            .map(|row| {
+                let (key, number) = row.map_err(port_error)?;
+                let (path, doc) = key.value();
+                Ok(PathEntry {
+                    path: path.to_owned(),
+                    doc: DocId::from_u128(doc),
+                    number: number.value(),
+                })
             })
-        });
-        entries.collect()
+            .collect()
     }
 
     /// The documents whose paths have a word, among those of a set and their neighbors.
@@ -385,21 +374,19 @@ impl StoreReader {
         Ok(having)
     }
 
-    /// The documents at a path.
     pub(crate) fn at_path(&self, path: &str) -> PortResult<Vec<u32>> {
         let rows = self
             .paths
             .range((path, 0)..=(path, u128::MAX))
             .map_err(port_error)?;
-        let numbers = rows.map(|row| Ok(row.map_err(port_error)?.1.value()));
-        numbers.collect()
+        rows.map(|row| Ok(row.map_err(port_error)?.1.value()))
+            .collect()
     }
 
-    /// The documents that changed after a change.
     pub(crate) fn changed_after(&self, sequence: u64) -> PortResult<Vec<DocId>> {
         let rows = self.changed.range(sequence + 1..).map_err(port_error)?;
-        let docs = rows.map(|row| Ok(DocId::from_u128(row.map_err(port_error)?.1.value())));
-        docs.collect()
+        rows.map(|row| Ok(DocId::from_u128(row.map_err(port_error)?.1.value())))
+            .collect()
     }
 
     /// Documents whose runs have not begun as far as known, and their versions; the newest claims first.

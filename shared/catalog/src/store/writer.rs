@@ -57,7 +57,7 @@ impl CatalogStore {
         let transaction = self.database.begin_write().map_err(port_error)?;
         transaction.open_table(tables::META).map_err(port_error)?;
         transaction.open_table(tables::SEEN).map_err(port_error)?;
-        Tables::open(&transaction)?;
+        Tables::open(&transaction).map_err(port_error)?;
         transaction.commit().map_err(port_error)
     }
 
@@ -77,7 +77,7 @@ impl CatalogStore {
             None => StoreState::default(),
         };
         record_names(&transaction, &batch, &mut state)?;
-        let mut tables = Tables::open(&transaction)?;
+        let mut tables = Tables::open(&transaction).map_err(port_error)?;
         state.changes += batch.changes.len() as u64;
         if let Some(count) = batch.change_count {
             state.changes = count;
@@ -129,27 +129,17 @@ struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    fn open(transaction: &'t WriteTransaction) -> PortResult<Self> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
-            numbers: transaction
-                .open_table(tables::NUMBERS)
-                .map_err(port_error)?,
-            listed: transaction.open_table(tables::LISTED).map_err(port_error)?,
-            records: transaction
-                .open_table(tables::RECORDS)
-                .map_err(port_error)?,
-            paths: transaction.open_table(tables::PATHS).map_err(port_error)?,
-            path_blocks: transaction
-                .open_table(tables::PATH_BLOCKS)
-                .map_err(port_error)?,
-            names: transaction.open_table(tables::NAMES).map_err(port_error)?,
-            postings: transaction
-                .open_table(tables::POSTINGS)
-                .map_err(port_error)?,
-            changed: transaction
-                .open_table(tables::CHANGED)
-                .map_err(port_error)?,
-            queued: transaction.open_table(tables::QUEUED).map_err(port_error)?,
+            numbers: transaction.open_table(tables::NUMBERS)?,
+            listed: transaction.open_table(tables::LISTED)?,
+            records: transaction.open_table(tables::RECORDS)?,
+            paths: transaction.open_table(tables::PATHS)?,
+            path_blocks: transaction.open_table(tables::PATH_BLOCKS)?,
+            names: transaction.open_table(tables::NAMES)?,
+            postings: transaction.open_table(tables::POSTINGS)?,
+            changed: transaction.open_table(tables::CHANGED)?,
+            queued: transaction.open_table(tables::QUEUED)?,
         })
     }
 
@@ -167,15 +157,10 @@ impl<'t> Tables<'t> {
         }
         for (doc, seq) in batch.started {
             let document = self.changed_document(&mut documents, doc)?;
-            let is_open = document.after.changes.is_queued()
-                && document
-                    .after
-                    .changes
-                    .open
-                    .as_ref()
-                    .is_some_and(|open| open.claim.seq == seq);
-            if is_open && document.after.started != Some(seq) {
-                document.after.started = Some(seq);
+            let after = &mut document.after;
+            let claimed = after.changes.open.as_ref().map(|open| open.claim.seq);
+            if after.changes.is_queued() && claimed == Some(seq) && after.started != Some(seq) {
+                after.started = Some(seq);
                 changed.push(doc);
             }
         }
@@ -272,16 +257,15 @@ impl<'t> Tables<'t> {
         }
         state.listed += u64::from(after.is_some());
         state.listed -= u64::from(before.is_some());
-        let path = |document: &crate::document::CatalogDocument| document.version().path.clone();
         if let Some(before) = &before {
-            terms.paths.insert((path(before), doc), None);
+            let path = before.version().path.clone();
+            terms.paths.insert((path, doc), None);
         }
-        if let Some(after) = &after {
-            terms.paths.insert((path(after), doc), Some(number));
+        let path = after.as_ref().map(|after| after.version().path.clone());
+        if let Some(path) = &path {
+            terms.paths.insert((path.clone(), doc), Some(number));
         }
-        terms
-            .numbered_paths
-            .insert(number, after.as_ref().map(path));
+        terms.numbered_paths.insert(number, path);
         let old = before.as_ref().map(DocumentTerms::new).unwrap_or_default();
         let new = after.as_ref().map(DocumentTerms::new).unwrap_or_default();
         terms.change(doc, number, &old, new);
@@ -372,10 +356,9 @@ impl<'t> Tables<'t> {
         for (part, _) in posting::divided(&(add | remove)) {
             let mut numbers = self.part(term, part)?.unwrap_or_default();
             let inside = |all: &RoaringBitmap| -> RoaringBitmap {
-                let numbers = all
-                    .iter()
-                    .filter(|number| posting::part_of(*number) == part);
-                numbers.collect()
+                all.iter()
+                    .filter(|number| posting::part_of(*number) == part)
+                    .collect()
             };
             numbers |= inside(add);
             numbers -= inside(remove);

@@ -13,7 +13,7 @@ use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
 use crate::conversation::{
-    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+    self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame_response, last_frames,
 };
 use crate::openai::{UrlCitation, annotation, resolve_model};
 use crate::render::RenderedAnswer;
@@ -104,20 +104,15 @@ pub(crate) async fn completions(
     Json(body): Json<ChatRequest>,
 ) -> HandlerResult {
     let place = permit.upgrade_for_model().await?;
-    let ChatRequest {
-        model,
-        messages,
-        stream,
-        stream_options,
-    } = body;
+    let model = body.model;
     let (archive, scopes) = resolve_model(&state, &collections, &model)?;
-    let dialogue = Conversation::new(&state, place, &archive, scopes, &messages)?;
+    let dialogue = Conversation::new(&state, place, &archive, scopes, &body.messages)?;
     let created = state.env.now_ms() / 1_000;
-    if !stream {
+    if !body.stream {
         let answer = dialogue.answer(&state.env).await?;
         return json(completion(&headers, &model, created, &answer)).await;
     }
-    let with_usage = stream_options.is_some_and(|options| options.include_usage);
+    let with_usage = (body.stream_options).is_some_and(|options| options.include_usage);
     let frames = dialogue
         .stream(&state.env)
         .filter_map(|event| async { final_result(event) });
@@ -127,13 +122,7 @@ pub(crate) async fn completions(
             Ok(answer) => chunks(&headers, &model, created, &answer, with_usage),
             Err(error) => vec![error],
         };
-        stream::iter(
-            chunks
-                .iter()
-                .map(frame)
-                .chain([axum::response::sse::Event::default().data("[DONE]")])
-                .collect::<Vec<_>>(),
-        )
+        stream::iter(last_frames(&chunks))
     });
     Ok(frame_response(frames))
 }
@@ -174,14 +163,11 @@ fn completion(headers: &HeaderMap, model: &str, created: u64, answer: &Record) -
 }
 
 fn annotations(headers: &HeaderMap, rendered: &RenderedAnswer<'_>) -> Vec<ChatAnnotation> {
-    rendered
-        .marks
-        .iter()
-        .map(|mark| ChatAnnotation {
-            kind: "url_citation",
-            url_citation: annotation(headers, mark),
-        })
-        .collect()
+    let annotated = rendered.marks.iter().map(|mark| ChatAnnotation {
+        kind: "url_citation",
+        url_citation: annotation(headers, mark),
+    });
+    annotated.collect()
 }
 
 fn chunks(
@@ -202,15 +188,10 @@ fn chunks(
     };
     let rendered = RenderedAnswer::new(answer);
     let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
-    chunks.extend(
-        rendered
-            .pieces()
-            .map(|piece| chunk(json!({ "content": piece }), None)),
-    );
-    let mut last = chunk(
-        json!({ "annotations": annotations(headers, &rendered) }),
-        Some(conversation::finish_reason(answer)),
-    );
+    let pieces = rendered.pieces();
+    chunks.extend(pieces.map(|piece| chunk(json!({ "content": piece }), None)));
+    let annotations = json!({ "annotations": annotations(headers, &rendered) });
+    let mut last = chunk(annotations, Some(conversation::finish_reason(answer)));
     last["stemma"] = json!(conversation::stemma_extension(answer));
     chunks.push(last);
     if with_usage {

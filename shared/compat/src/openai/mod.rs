@@ -55,9 +55,7 @@ fn resolve_model(
     }
     // Folders and axes are paths of the file-system view; documents can also be named.
     let paths = [format!("/{scope}"), scope.to_owned()];
-    let scope_path = paths
-        .into_iter()
-        .find(|path| archive.documents_in_scope(path).is_ok());
+    let scope_path = (paths.into_iter()).find(|path| archive.documents_in_scope(path).is_ok());
     let scope_path = scope_path.ok_or_else(|| {
         let name: String = model.chars().take(80).collect();
         let detail = format!("the model `{name}` does not exist");
@@ -70,11 +68,9 @@ fn resolve_model(
 fn annotation(headers: &HeaderMap, mark: &CitationMark<'_>) -> UrlCitation {
     let citation = mark.citation;
     let doubt = if mark.verified { "" } else { NOT_VERIFIED };
-    let place = citation
-        .page_label
-        .clone()
-        .or_else(|| citation.page.map(|page| page.to_string()));
-    let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
+    let page = citation.page.map(|page| page.to_string());
+    let page = citation.page_label.clone().or(page);
+    let place = page.map(|page| format!(", p {page}")).unwrap_or_default();
     UrlCitation {
         start_index: mark.start,
         end_index: mark.end,

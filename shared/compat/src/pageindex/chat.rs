@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use crate::conversation::{
     self, ChatUsage, Conversation, InputMessage, StemmaExtension, frame, frame_response,
+    last_frames,
 };
 use crate::render::RenderedAnswer;
 
@@ -124,21 +125,14 @@ pub(crate) async fn completions(
     Json(body): Json<PageIndexChatRequest>,
 ) -> HandlerResult {
     let place = permit.upgrade_for_model().await?;
-    let PageIndexChatRequest {
-        messages,
-        doc_id,
-        folder_id,
-        stream,
-        enable_citations,
-    } = body;
     let archive = state.archive(&collections, None)?;
-    let scopes = scopes(&archive, doc_id, folder_id)?;
-    let dialogue = Conversation::new(&state, place, &archive, scopes, &messages)?;
+    let scopes = scopes(&archive, body.doc_id, body.folder_id)?;
+    let dialogue = Conversation::new(&state, place, &archive, scopes, &body.messages)?;
     let style = CitationStyle {
-        tags: enable_citations,
+        tags: body.enable_citations,
         created: state.env.now_ms() / 1_000,
     };
-    if !stream {
+    if !body.stream {
         let answer = dialogue.answer(&state.env).await?;
         return json(style.completion(&archive, &answer)).await;
     }
@@ -146,24 +140,12 @@ pub(crate) async fn completions(
     let frames = events.flat_map(move |event| {
         let frames: Vec<Frame> = match event {
             AnswerEvent::Step(step) => style.step(&step).iter().map(frame).collect(),
-            AnswerEvent::Done(answer) => {
-                let chunks = style.chunks(&archive, &answer);
-                chunks
-                    .iter()
-                    .map(frame)
-                    .chain([Frame::default().data("[DONE]")])
-                    .collect()
-            }
+            AnswerEvent::Done(answer) => last_frames(&style.chunks(&archive, &answer)),
             AnswerEvent::Error { code, message } => {
-                let error = json!({ "error": { "code": code, "message": message } });
-                vec![frame(&error), Frame::default().data("[DONE]")]
+                last_frames(&[json!({ "error": { "code": code, "message": message } })])
             }
             // Answer text is sent with the final event, when its id is known.
-            AnswerEvent::Route(_)
-            | AnswerEvent::Section(_)
-            | AnswerEvent::Delta { .. }
-            | AnswerEvent::Citation(_)
-            | AnswerEvent::Usage(_) => Vec::new(),
+            _ => Vec::new(),
         };
         stream::iter(frames)
     });
@@ -177,12 +159,7 @@ fn scopes(
     folder: Option<String>,
 ) -> Result<Vec<String>, Problem> {
     let docs = match docs {
-        None => {
-            return Ok(folder
-                .filter(|folder| !is_root(folder))
-                .into_iter()
-                .collect());
-        }
+        None => return Ok(Vec::from_iter(folder.filter(|folder| !is_root(folder)))),
         Some(DocumentIds::One(doc)) => vec![doc],
         Some(DocumentIds::Several(docs)) => docs,
     };
@@ -229,20 +206,14 @@ impl CitationStyle {
     }
 
     fn chunks(self, archive: &Archive, answer: &Record) -> Vec<Value> {
+        let chunk = |delta, finish| self.chunk(Some(answer), &delta, finish, "text");
         let mut chunks: Vec<Value> = Vec::new();
         for content in self.render(archive, answer).pieces() {
-            chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
+            chunks.push(chunk(json!({ "content": content }), None));
         }
-        let mut last = self.chunk(
-            Some(answer),
-            &json!({}),
-            Some(finish_reason(answer)),
-            "text",
-        );
-        (last["usage"], last["stemma"]) = (
-            json!(conversation::usage(answer)),
-            json!(conversation::stemma_extension(answer)),
-        );
+        let mut last = chunk(json!({}), Some(finish_reason(answer)));
+        last["usage"] = json!(conversation::usage(answer));
+        last["stemma"] = json!(conversation::stemma_extension(answer));
         if self.tags {
             last["citations"] = json!(page_citations(archive, answer));
         }
@@ -257,9 +228,7 @@ impl CitationStyle {
             StepKind::Search => "search",
             StepKind::Read => "get_page_content",
             StepKind::Tool => "tool",
-            StepKind::Refused | StepKind::Ask | StepKind::Check | StepKind::Degrade => {
-                return Vec::new();
-            }
+            _ => return Vec::new(),
         };
         let mut start = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
         start["block_metadata"]["tool_name"] = json!(tool);
@@ -284,16 +253,12 @@ impl CitationStyle {
     }
 
     fn render<'a>(self, archive: &Archive, answer: &'a Record) -> RenderedAnswer<'a> {
-        if self.tags {
-            RenderedAnswer::with_marks(answer, |citation, verified| {
-                if verified {
-                    tag(archive, citation)
-                } else {
-                    String::new()
-                }
-            })
-        } else {
-            RenderedAnswer::new(answer)
+        match self.tags {
+            true => RenderedAnswer::with_marks(answer, |citation, verified| match verified {
+                true => tag(archive, citation),
+                false => String::new(),
+            }),
+            false => RenderedAnswer::new(answer),
         }
     }
 }
@@ -320,29 +285,23 @@ fn name(archive: &Archive, citation: &Citation) -> String {
 }
 
 fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> {
-    answer
-        .citations
-        .iter()
-        .map(|citation: &Citation| PageIndexCitation {
-            document: name(archive, citation),
-            doc_id: citation.doc_id.clone(),
-            page: citation.page,
-            quote: citation.quote.clone(),
-            verified: citation.verified.as_str(),
-            bears_out: answer
-                .claims
-                .iter()
-                .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
-            node_id: citation.section_id.clone(),
-            url: citation.url.clone(),
-        })
-        .collect()
+    let cited = answer.citations.iter().map(|citation| PageIndexCitation {
+        document: name(archive, citation),
+        doc_id: citation.doc_id.clone(),
+        page: citation.page,
+        quote: citation.quote.clone(),
+        verified: citation.verified.as_str(),
+        bears_out: (answer.claims.iter())
+            .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
+        node_id: citation.section_id.clone(),
+        url: citation.url.clone(),
+    });
+    cited.collect()
 }
 
 fn finish_reason(answer: &Record) -> &'static str {
-    if conversation::finish_reason(answer) == "length" {
-        "max_tokens"
-    } else {
-        "end_turn"
+    match conversation::finish_reason(answer) {
+        "length" => "max_tokens",
+        _ => "end_turn",
     }
 }

@@ -80,7 +80,6 @@ pub(crate) struct PageIndexDocumentContent {
     /// Whether the document has a tree.
     retrieval_ready: bool,
     name: String,
-    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
     /// Nodes (`title`, `node_id`, `page_index`, `start_index`, `end_index`, `summary`, `text`, `nodes`), pages (`page_index` from 1,
@@ -108,14 +107,11 @@ pub(crate) struct PageIndexDocument {
     folder_id: Option<String>,
     /// `folder_id` without the leading slash.
     path: Option<String>,
-    /// Metadata by name.
     #[schema(value_type = Object)]
     metadata: Value,
-    /// Locator of the document.
     locator: String,
 }
 
-/// A page of documents.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexDocumentList {
     documents: Vec<PageIndexDocument>,
@@ -141,27 +137,16 @@ pub(crate) async fn document(
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let kind = query.kind.map(|kind| kind.to_lowercase());
     let format = query.format.map(|format| format.to_lowercase());
-    let kind = match (
-        kind.as_deref().unwrap_or("tree"),
-        format.as_deref().unwrap_or("page"),
-    ) {
-        ("tree", "page" | "node" | "raw") => ContentKind::Tree {
-            summaries: query.summary,
-            texts: query.include_text,
-        },
+    let kind = kind.as_deref().unwrap_or("tree");
+    let tree = |summaries, texts| ContentKind::Tree { summaries, texts };
+    let kind = match (kind, format.as_deref().unwrap_or("page")) {
+        ("tree", "page" | "node" | "raw") => tree(query.summary, query.include_text),
         ("ocr", "page") => ContentKind::Pages,
-        ("ocr", "node") => ContentKind::Tree {
-            summaries: false,
-            texts: true,
-        },
+        ("ocr", "node") => tree(false, true),
         ("ocr", "raw") => ContentKind::Raw,
         _ => {
-            return Err(Problem::parameter(
-                400,
-                "type",
-                "type must be tree or ocr, and format page, node or raw",
-            )
-            .into());
+            let detail = "type must be tree or ocr, and format page, node or raw";
+            return Err(Problem::parameter(400, "type", detail).into());
         }
     };
     let listed = find_document(&archive, &doc)?;
@@ -193,23 +178,19 @@ async fn result(
     published: Arc<PublishedTree>,
     kind: ContentKind,
 ) -> Result<Value, ApiError> {
-    let needs_body = !matches!(kind, ContentKind::Tree { texts: false, .. });
-    let body = if needs_body {
-        archive.load_body(&published).await?
-    } else {
-        None
+    let body = match kind {
+        ContentKind::Tree { texts: false, .. } => None,
+        _ => archive.load_body(&published).await?,
     };
     if matches!(kind, ContentKind::Tree { .. }) {
         reserve_tree(&published).await?;
     }
     match (kind, body) {
         // An imported tree may have no text in the store, but still has sections.
-        (ContentKind::Tree { summaries, texts }, body) => {
-            let body = body.filter(|_| texts);
-            Ok(
-                spawn_cpu(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref()))
-                    .await?,
-            )
+        (ContentKind::Tree { summaries, .. }, body) => {
+            let nodes =
+                spawn_cpu(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref()));
+            Ok(nodes.await?)
         }
         (ContentKind::Pages, Some(body)) => Ok(spawn_cpu(move || pages(&body)).await?),
         (ContentKind::Raw, Some(body)) => Ok(spawn_cpu(move || json!(raw(&body))).await?),
@@ -222,23 +203,19 @@ fn pages(body: &SourceBody) -> Value {
     let page =
         |number: u32, text: String| json!({ "page_index": number, "markdown": text, "images": [] });
     match body {
-        SourceBody::Pages(pages) => {
-            let numbered = pages.iter().enumerate();
-            numbered
-                .map(|(index, one)| page(PageNo::from_index(index).get(), one.text()))
-                .collect()
-        }
+        SourceBody::Pages(pages) => (pages.iter().enumerate())
+            .map(|(index, one)| page(PageNo::from_index(index).get(), one.text()))
+            .collect(),
         SourceBody::Lines(text) => json!([page(1, text.lines.join("\n"))]),
     }
 }
 
 fn raw(body: &SourceBody) -> String {
     match body {
-        SourceBody::Pages(pages) => pages
-            .iter()
-            .map(stemma_document::Page::text)
-            .collect::<Vec<_>>()
-            .join("\n\n"),
+        SourceBody::Pages(pages) => {
+            let texts = pages.iter().map(stemma_document::Page::text);
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
         SourceBody::Lines(text) => text.lines.join("\n"),
     }
 }
@@ -279,20 +256,14 @@ pub(crate) async fn list(
     }
     let catalog = archive.catalog();
     let mut documents: Vec<Arc<CatalogDocument>> = match query.folder_id {
-        None => catalog
-            .documents()
-            .collect::<PortResult<_>>()
-            .map_err(ApiError::from)?,
+        None => {
+            let all = catalog.documents().collect::<PortResult<_>>();
+            all.map_err(ApiError::from)?
+        }
         Some(folder) => {
-            let path = if is_root(&folder) {
-                "/"
-            } else {
-                folder.as_str()
-            };
-            let request = ListRequest {
-                recursive: query.recursive,
-                ..ListRequest::new(path)
-            };
+            let path = if is_root(&folder) { "/" } else { &folder };
+            let mut request = ListRequest::new(path);
+            request.recursive = query.recursive;
             archive.folder(&request)?.documents
         }
     };
@@ -318,9 +289,8 @@ pub(crate) async fn list(
 
 fn document_info(listed: &CatalogDocument) -> PageIndexDocument {
     let folder_id = folder_of(listed);
-    let path = folder_id
-        .as_deref()
-        .map(|folder| folder.trim_start_matches('/').to_owned());
+    let path = folder_id.as_deref();
+    let path = path.map(|folder| folder.trim_start_matches('/').to_owned());
     PageIndexDocument {
         id: listed.doc().to_string(),
         name: name_of(listed).to_owned(),

@@ -26,7 +26,6 @@ pub(crate) struct PageIndexFolderList {
     folders: Vec<PageIndexFolder>,
 }
 
-/// A folder.
 #[derive(Serialize, ToSchema)]
 struct PageIndexFolder {
     /// Path.
@@ -70,14 +69,11 @@ pub(crate) async fn list(
 
 fn folder(id: &str, file_count: usize, children_count: usize) -> PageIndexFolder {
     let (parent, name) = id.rsplit_once('/').unwrap_or(("", id));
-    let parent_folder_id = (!parent.is_empty()).then(|| parent.to_owned());
-    let id = id.to_owned();
-    let name = name.to_owned();
     PageIndexFolder {
-        id,
-        name,
+        id: id.to_owned(),
+        name: name.to_owned(),
         description: None,
-        parent_folder_id,
+        parent_folder_id: (!parent.is_empty()).then(|| parent.to_owned()),
         created_at: None,
         file_count,
         children_count,
@@ -87,26 +83,17 @@ fn folder(id: &str, file_count: usize, children_count: usize) -> PageIndexFolder
 fn all(archive: &Archive) -> PortResult<Vec<PageIndexFolder>> {
     // With the documents of their subfolders.
     let totals = archive.catalog().folders()?;
-    let mut counted: BTreeMap<String, (usize, usize)> = totals
-        .into_iter()
-        .map(|(path, documents)| (format!("/{path}"), (documents, 0)))
+    let mut listed: BTreeMap<String, PageIndexFolder> = (totals.iter())
+        .map(|(path, documents)| (path.clone(), folder(&format!("/{path}"), *documents, 0)))
         .collect();
-    let inner: Vec<(String, usize)> = counted
-        .iter()
-        .map(|(id, (documents, _))| (id.clone(), *documents))
-        .collect();
-    for (id, documents) in inner {
-        if let Some((parent, _)) = id.rsplit_once('/').filter(|(parent, _)| !parent.is_empty())
-            && let Some(counts) = counted.get_mut(parent)
-        {
-            counts.0 -= documents;
-            counts.1 += 1;
+    for (path, documents) in &totals {
+        let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+        if let Some(parent) = parent.and_then(|parent| listed.get_mut(parent)) {
+            parent.file_count -= documents;
+            parent.children_count += 1;
         }
     }
-    Ok(counted
-        .iter()
-        .map(|(id, (documents, folders))| folder(id, *documents, *folders))
-        .collect())
+    Ok(listed.into_values().collect())
 }
 
 fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiError> {
@@ -117,9 +104,6 @@ fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiErr
             deeper.map_or((0, 0), |level| (level.documents.len(), level.folders.len()));
         folder(&inside.locator, documents, folders)
     });
-    let axes = level
-        .axes
-        .iter()
-        .map(|axis| folder(&axis.locator, 0, axis.values));
+    let axes = (level.axes.iter()).map(|axis| folder(&axis.locator, 0, axis.values));
     Ok(real.chain(axes).collect())
 }

@@ -70,11 +70,8 @@ fn lenient_bool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::E
 
 /// The folder id of a document (its path); `None` at the root.
 fn folder_of(listed: &CatalogDocument) -> Option<String> {
-    listed
-        .version()
-        .path
-        .rsplit_once('/')
-        .map(|(folder, _)| format!("/{folder}"))
+    let (folder, _) = listed.version().path.rsplit_once('/')?;
+    Some(format!("/{folder}"))
 }
 
 /// Blocks of a page
@@ -83,11 +80,8 @@ fn folder_of(listed: &CatalogDocument) -> Option<String> {
 #[utoipa::path(get, path = "/doc/{doc}/block/{block}/", operation_id = "pageindex_block", tag = "pageindex",
     params(("doc" = String, Path), ("block" = String, Path)), responses())]
 pub(super) async fn no_blocks() -> Problem {
-    Problem::new(
-        404,
-        "pageindex.no_blocks",
-        "pages have no blocks; citations have rectangles instead",
-    )
+    let detail = "pages have no blocks; citations have rectangles instead";
+    Problem::new(404, "pageindex.no_blocks", detail)
 }
 
 /// The image of a page
@@ -96,12 +90,9 @@ pub(super) async fn no_blocks() -> Problem {
 #[utoipa::path(get, path = "/doc/{doc}/image/{image}/", operation_id = "pageindex_image", tag = "pageindex",
     params(("doc" = String, Path), ("image" = String, Path)), responses())]
 pub(super) async fn no_images() -> Problem {
-    Problem::new(
-        404,
-        "pageindex.no_images",
-        "images of pages have another route",
-    )
-    .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
+    let detail = "images of pages have another route";
+    Problem::new(404, "pageindex.no_images", detail)
+        .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
 }
 
 /// The images of pages
@@ -124,9 +115,6 @@ pub(super) async fn no_page_images() -> Problem {
     responses()
 )]
 pub(super) async fn no_folders() -> Problem {
-    Problem::new(
-        403,
-        "pageindex.no_folders",
-        "folders come from the paths of ingested documents and cannot be created",
-    )
+    let detail = "folders come from the paths of ingested documents and cannot be created";
+    Problem::new(403, "pageindex.no_folders", detail)
 }

@@ -1,6 +1,6 @@
 //! Sections as PageIndex nodes.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stemma_document::{Section, SectionSpan, SourceBody, text};
 
 /// Nodes of sections, with what is below them. Pages count from 1; `end_index` includes sub-sections; `page_index` is the
@@ -14,32 +14,25 @@ pub(super) fn nodes(sections: &[Section], summaries: bool, body: Option<&SourceB
 }
 
 fn node(section: &Section, summaries: bool, body: Option<&SourceBody>) -> Value {
-    let mut node = Map::new();
-    node.insert("title".into(), json!(section.title));
-    node.insert("node_id".into(), json!(section.id));
+    let mut node = json!({ "title": section.title, "node_id": section.id });
     match section.span {
         SectionSpan::Pages { pages, .. } => {
-            node.insert("page_index".into(), json!(pages.start()));
-            node.insert("start_index".into(), json!(pages.start()));
-            node.insert("end_index".into(), json!(pages.end()));
+            node["page_index"] = json!(pages.start());
+            node["start_index"] = json!(pages.start());
+            node["end_index"] = json!(pages.end());
         }
-        SectionSpan::Lines { start, .. } => {
-            node.insert("line_num".into(), json!(start));
-        }
+        SectionSpan::Lines { start, .. } => node["line_num"] = json!(start),
     }
+    let is_leaf = section.children.is_empty();
     if let Some(summary) = section.summary.as_ref().filter(|_| summaries) {
-        let key = if section.children.is_empty() {
-            "summary"
-        } else {
-            "prefix_summary"
-        };
-        node.insert(key.into(), json!(summary.text));
+        let key = if is_leaf { "summary" } else { "prefix_summary" };
+        node[key] = json!(summary.text);
     }
     if let Some(body) = body {
-        node.insert("text".into(), json!(text::own_text(section, body)));
+        node["text"] = json!(text::own_text(section, body));
     }
-    if !section.children.is_empty() {
-        node.insert("nodes".into(), nodes(&section.children, summaries, body));
+    if !is_leaf {
+        node["nodes"] = nodes(&section.children, summaries, body);
     }
-    Value::Object(node)
+    node
 }

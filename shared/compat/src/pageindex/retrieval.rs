@@ -38,7 +38,6 @@ pub(crate) struct RetrievalRequest {
 /// An accepted retrieval.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetrievalReceipt {
-    /// Id of the retrieval.
     retrieval_id: String,
     /// `completed`.
     status: &'static str,
@@ -78,22 +77,14 @@ pub(crate) async fn submit(
     collections: CollectionScope,
     Json(body): Json<RetrievalRequest>,
 ) -> HandlerResult {
-    let RetrievalRequest {
-        doc_id,
-        query,
-        thinking,
-    } = body;
+    let query = body.query;
     if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
-        return Err(Problem::parameter(
-            422,
-            "/query",
-            format!("query must have 1 to {MAX_QUERY_CHARS} characters"),
-        )
-        .into());
+        let detail = format!("query must have 1 to {MAX_QUERY_CHARS} characters");
+        return Err(Problem::parameter(422, "/query", detail).into());
     }
     let archive = state.archive(&collections, None)?;
-    let doc = find_document(&archive, &doc_id)?.doc();
-    tracing::debug!(thinking, "a retrieval was submitted");
+    let doc = find_document(&archive, &body.doc_id)?.doc();
+    tracing::debug!(thinking = body.thinking, "a retrieval was submitted");
     json(RetrievalReceipt {
         retrieval_id: encode_id(&RetrievalId { doc, query }),
         status: "completed",
@@ -112,31 +103,19 @@ pub(crate) async fn result(
     QueryParams(parameters): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, parameters.collection.as_deref())?;
-    let found = match decode_id(&id) {
-        Some(RetrievalId { doc, query }) => {
-            let listed = archive.catalog().get(doc).map_err(ApiError::from)?;
-            listed.map(|listed| (listed, query))
-        }
-        None => None,
+    let RetrievalId { doc, query } = decode_id(&id).ok_or_else(no_retrieval)?;
+    let listed = archive.catalog().get(doc).map_err(ApiError::from)?;
+    let listed = listed.ok_or_else(no_retrieval)?;
+    let mut found = RetrievalResponse {
+        retrieval_id: id,
+        doc_id: doc.to_string(),
+        status: status(listed.state),
+        query: None,
+        strategy: None,
+        retrieved_nodes: None,
     };
-    let (listed, query) = found.ok_or_else(|| {
-        Problem::new(
-            404,
-            "pageindex.no_retrieval",
-            "the retrieval does not exist",
-        )
-    })?;
-    let doc = listed.doc();
     if listed.entry().is_none() {
-        return json(RetrievalResponse {
-            retrieval_id: id,
-            doc_id: doc.to_string(),
-            status: status(listed.state),
-            query: None,
-            strategy: None,
-            retrieved_nodes: None,
-        })
-        .await;
+        return json(found).await;
     }
     let search = SearchRequest {
         query: query.clone(),
@@ -145,32 +124,28 @@ pub(crate) async fn result(
         ..SearchRequest::default()
     };
     let response = archive.search(&search).await?;
-    let published = archive.load_tree(&listed).await.map_err(ApiError::from)?;
-    let packed = match &published {
-        Some(published) => archive
-            .load_source(published)
-            .await
-            .map_err(ApiError::from)?,
+    let packed = match archive.load_tree(&listed).await.map_err(ApiError::from)? {
+        Some(published) => {
+            let packed = archive.load_source(&published).await;
+            packed.map_err(ApiError::from)?
+        }
         None => None,
     };
     let packed = packed.ok_or_else(|| no_text(&listed))?;
     let nodes = stemma_archive::archive::spawn_cpu(move || {
-        response
-            .hits
-            .iter()
-            .map(|hit| node(hit, &packed))
-            .collect::<Vec<_>>()
+        let nodes = response.hits.iter().map(|hit| node(hit, &packed));
+        nodes.collect::<Vec<_>>()
     });
-    let nodes = nodes.await.map_err(ApiError::from)?;
-    json(RetrievalResponse {
-        retrieval_id: id,
-        doc_id: doc.to_string(),
-        status: "completed",
-        query: Some(query),
-        strategy: Some("ranked"),
-        retrieved_nodes: Some(nodes),
-    })
-    .await
+    found.status = "completed";
+    found.query = Some(query);
+    found.strategy = Some("ranked");
+    found.retrieved_nodes = Some(nodes.await.map_err(ApiError::from)?);
+    json(found).await
+}
+
+fn no_retrieval() -> Problem {
+    let detail = "the retrieval does not exist";
+    Problem::new(404, "pageindex.no_retrieval", detail)
 }
 
 // The text of the best pages, or an excerpt if the section has no pages.
@@ -210,19 +185,13 @@ fn encode_id(retrieval: &RetrievalId) -> String {
 fn decode_id(id: &str) -> Option<RetrievalId> {
     let (expected_digest, encoded) = id.strip_prefix("rt-")?.split_at_checked(8)?;
     let text = String::from_utf8(hex::decode(encoded).ok()?).ok()?;
-    if digest(&text) == expected_digest {
-        serde_json::from_str(&text).ok()
-    } else {
-        None
-    }
+    let retrieval = serde_json::from_str(&text).ok();
+    retrieval.filter(|_| digest(&text) == expected_digest)
 }
 
 fn digest(text: &str) -> String {
-    blake3::hash(text.as_bytes())
-        .to_hex()
-        .chars()
-        .take(8)
-        .collect()
+    let hex = blake3::hash(text.as_bytes()).to_hex();
+    hex.chars().take(8).collect()
 }
 
 #[cfg(test)]

@@ -28,10 +28,8 @@ const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size of a form without its document.
 pub(super) const FORM_BYTES: usize = 64 << 10;
 
-/// An uploaded document.
 #[derive(ToSchema)]
 pub(crate) struct UploadForm {
-    /// File with its name.
     #[schema(value_type = String, format = Binary)]
     file: FormFile,
     /// Path of the target folder.
@@ -56,7 +54,6 @@ pub(crate) struct UploadResponse {
     job: String,
 }
 
-/// A removed document.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RemoveResponse {
     doc_id: String,
@@ -168,11 +165,7 @@ impl UploadForm {
         let mut file = None;
         let mut folder_id = None;
         let mut metadata = None;
-        while let Some(field) = multipart
-            .next_field()
-            .await
-            .map_err(|error| form_problem(&error))?
-        {
+        while let Some(field) = multipart.next_field().await.map_err(FormError)? {
             match field.name() {
                 Some("file") if file.is_none() => {
                     let path = field.file_name().unwrap_or_default();
@@ -180,14 +173,14 @@ impl UploadForm {
                     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
                     file = Some(FormFile {
                         name: name.replace("%22", "\""),
-                        bytes: field.bytes().await.map_err(|error| form_problem(&error))?,
+                        bytes: field.bytes().await.map_err(FormError)?,
                     });
                 }
                 Some("folder_id") if folder_id.is_none() => {
-                    folder_id = Some(field.text().await.map_err(|error| form_problem(&error))?);
+                    folder_id = Some(field.text().await.map_err(FormError)?);
                 }
                 Some("metadata") if metadata.is_none() => {
-                    metadata = Some(field.text().await.map_err(|error| form_problem(&error))?);
+                    metadata = Some(field.text().await.map_err(FormError)?);
                 }
                 _ => {}
             }
@@ -226,25 +219,26 @@ fn invalid_form() -> Problem {
     Problem::new(415, "body.type", detail)
 }
 
-fn form_problem(error: &MultipartError) -> Problem {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(413, "body.too_large", error.body_text())
-    } else {
-        invalid_form()
+struct FormError(MultipartError);
+
+impl From<FormError> for Problem {
+    fn from(FormError(error): FormError) -> Self {
+        match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Self::new(413, "body.too_large", error.body_text()),
+            _ => invalid_form(),
+        }
     }
 }
 
 fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
     let object = serde_json::from_str::<Map<String, Value>>(metadata).ok();
     let facts = object.and_then(|object| {
-        object
-            .into_iter()
-            .map(|(name, value)| match value {
-                Value::String(text) => Some((name, text)),
-                Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
-                _ => None,
-            })
-            .collect()
+        let facts = object.into_iter().map(|(name, value)| match value {
+            Value::String(text) => Some((name, text)),
+            Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
+            _ => None,
+        });
+        facts.collect()
     });
     facts.ok_or_else(|| {
         let detail = "metadata must be a JSON object of strings, numbers and booleans";

@@ -253,11 +253,7 @@ fn record_cut_titles(rows: &[ImportedNode<'_>], gaps: &mut Vec<Gap>) {
         .count();
     if cut > 0 {
         let detail = format!("{cut} titles were longer than {MAX_TITLE_CHARS} characters");
-        gaps.push(Gap {
-            code: "import.title_cut".into(),
-            pages: None,
-            detail,
-        });
+        gaps.push(Gap::new("import.title_cut", detail));
     }
 }
 
@@ -268,11 +264,10 @@ fn record_uncovered(nodes: &[FlatSection], gaps: &mut Vec<Gap>) {
         .and_then(|node| node.span.pages())
         .map(|pages| pages.start().get());
     if let Some(pages) = first.and_then(|first| PageSpan::new(1, first - 1)) {
-        let detail = "no node covers the pages before the first".into();
+        let detail = "no node covers the pages before the first";
         gaps.push(Gap {
-            code: "import.pages_uncovered".into(),
             pages: Some(pages),
-            detail,
+            ..Gap::new("import.pages_uncovered", detail)
         });
     }
 }
@@ -331,11 +326,10 @@ fn import_facts(value: &Value, tree: &mut SectionTree) {
     {
         None => {}
         Some(Ok(facts)) => tree.facts = facts,
-        Some(Err(_)) => tree.gaps.push(Gap {
-            code: "import.facts_unreadable".into(),
-            pages: None,
-            detail: "`facts` is not of the known shape".into(),
-        }),
+        Some(Err(_)) => {
+            let detail = "`facts` is not of the known shape";
+            tree.gaps.push(Gap::new("import.facts_unreadable", detail));
+        }
     }
 }
 

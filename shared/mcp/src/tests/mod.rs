@@ -246,7 +246,6 @@ impl TestClient {
         data.clone()
     }
 
-    /// The tools, by name.
     async fn tools(&mut self) -> Value {
         let tools = self.ask("tools/list", json!({})).await;
         Value::Object(

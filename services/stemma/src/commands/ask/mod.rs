@@ -115,7 +115,6 @@ pub fn mode(name: &str) -> Result<AnswerMode, String> {
 }
 
 impl AskOptions {
-    /// The request for a question.
     pub fn question(&self, text: &str, reader: &Archive) -> Result<AskRequest, CommandError> {
         let has_no_price = reader
             .tree_searcher()

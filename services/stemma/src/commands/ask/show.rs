@@ -59,10 +59,10 @@ pub fn answer(answer: &Answer, output: &Output) {
 fn computed_line(computation: &Computation) -> String {
     let mut line = format!("computed: {} = {}", computation.result, computation.formula);
     for operand in &computation.operands {
-        let name = &operand.name;
-        let value = &operand.value;
-        let row = &operand.row;
-        line += &format!(" · {name} = {value} {row} {}", operand.period);
+        line += &format!(
+            " · {} = {} {} {}",
+            operand.name, operand.value, operand.row, operand.period
+        );
         if let Some(id) = &operand.citation {
             line += &format!(" [{id}]");
         }
@@ -107,11 +107,8 @@ fn citation(citation: &Citation, output: &Output) -> String {
     };
     let label = printed_label(citation.page_label.as_deref());
     let quote: String = citation.quote.chars().take(QUOTE_CHARS).collect();
-    let more = if quote.len() < citation.quote.len() {
-        "…"
-    } else {
-        ""
-    };
+    let is_cut = quote.len() < citation.quote.len();
+    let more = if is_cut { "…" } else { "" };
     let ocr = citation.ocr_confidence;
     let ocr = ocr.map(|confidence| format!(" · read by OCR, {confidence} % sure"));
     format!(
@@ -213,26 +210,20 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
     let mut parts = vec![format!("answer {}", answer.id)];
     let confidence = answer.confidence;
     parts.extend(confidence.map(|confidence| format!("confidence {confidence:.2}")));
-    parts.push(format!(
-        "{} read",
-        counted(answer.sections.len(), "section")
-    ));
+    let read = counted(answer.sections.len(), "section");
+    parts.push(format!("{read} read"));
     let documents = searched.documents;
     let all = searched.documents_in_scope;
     parts.push(format!("{documents} of {all} documents searched"));
-    parts.extend(counts([(
-        searched.documents_unreadable as u64,
-        "could not be read",
-    )]));
+    let unreadable = searched.documents_unreadable as u64;
+    parts.extend(counts([(unreadable, "could not be read")]));
     if answer.outcome == AnswerOutcome::Answered {
         let missing = searched.known_missing_terms().iter();
         parts.extend(missing.map(|missing| clean(&missing.to_string())));
     }
     if !answer.pictures.is_empty() {
-        parts.push(format!(
-            "{} seen",
-            counted(answer.pictures.len(), "picture")
-        ));
+        let seen = counted(answer.pictures.len(), "picture");
+        parts.push(format!("{seen} seen"));
     }
     match (answer.is_replay, answer.usage.calls) {
         (true, _) => parts.push("stored answer, 0 calls".into()),

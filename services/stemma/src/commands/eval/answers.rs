@@ -70,13 +70,9 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         let message = "no model is configured, so no question can be answered";
         return Err(CommandError::new("config.no_model", message).with_next(next));
     }
-    let previous = args
-        .out
-        .as_deref()
-        .map(read_rows)
-        .transpose()?
-        .unwrap_or_default();
-    let mut out = args.out.as_deref().map(open_for_append).transpose()?;
+    let out = args.out.as_deref();
+    let previous = out.map(read_rows).transpose()?.unwrap_or_default();
+    let mut out = out.map(open_for_append).transpose()?;
     let mut done = Vec::new();
     let mut pending = Vec::new();
     let mut skipped = Vec::new();
@@ -121,14 +117,13 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
             }
         };
         if let (Some((file, path)), Ok(line)) = (&mut out, serde_json::to_string(&row)) {
-            writeln!(file, "{line}").map_err(|error| file_error(path, &error.to_string()))?;
+            writeln!(file, "{line}").map_err(|error| file_error(path, &error))?;
         }
         done.push(row);
     }
     done.sort_by_key(|row| questions.iter().position(|question| question.id == row.id));
-    let exit = args
-        .gold
-        .report(&AnswersEval::from_rows(done, skipped), context)?;
+    let eval = AnswersEval::from_rows(done, skipped);
+    let exit = args.gold.report(&eval, context)?;
     if stopped {
         output.note(
             "stopped at the budget; run the same command with a larger budget to resume from --out",
@@ -228,18 +223,15 @@ impl AnswerEvaluator<'_> {
         let judged = judge(&consultation, &question.question, reference, &answer.text).await;
         let paid = consultation.usage();
         row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
-        row.judge_dollars = paid
-            .nanodollars
-            .map(|nanos| nanos as f64 / NANOS_PER_DOLLAR);
+        let nanodollars = paid.nanodollars;
+        row.judge_dollars = nanodollars.map(|nanos| nanos as f64 / NANOS_PER_DOLLAR);
         *expense = expense_of(&row);
         match judged {
             Ok(judgement) => row.judged = Some(judgement),
             Err(SessionError::BudgetExhausted { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
             Err(error) => {
-                let id = clean(&question.id);
-                self.context
-                    .output
-                    .note(&format!("could not judge {id}: {error}"));
+                let line = format!("could not judge {}: {error}", clean(&question.id));
+                self.context.output.note(&line);
             }
         }
         Ok(Some(row))
@@ -285,14 +277,9 @@ fn remaining_budget(
     };
     let mut expense = Expense::default();
     rows.iter().for_each(|row| expense += expense_of(row));
-    let most_nanodollars = args.budget.map(|dollars| nanodollars(dollars.max(0.0)));
+    let most = args.budget.map(|dollars| nanodollars(dollars.max(0.0)));
     let tokens = args.budget_tokens;
-    Ok(EvalBudget::new(
-        tokens,
-        most_nanodollars,
-        max_token_price,
-        expense,
-    ))
+    Ok(EvalBudget::new(tokens, most, max_token_price, expense))
 }
 
 // Rows by question id. An unreadable line, such as one torn by a crash, is ignored, so its question runs again.
@@ -300,7 +287,7 @@ fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(file_error(path, &error.to_string())),
+        Err(error) => return Err(file_error(path, &error)),
     };
     Ok(text
         .lines()
@@ -311,21 +298,18 @@ fn read_rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
 
 fn open_for_append(path: &Path) -> Result<(File, PathBuf), CommandError> {
     let file = File::options().append(true).create(true).open(path);
-    let mut file = file.map_err(|error| file_error(path, &error.to_string()))?;
+    let mut file = file.map_err(|error| file_error(path, &error))?;
     // End a line that a crash cut off.
     let torn = fs::read(path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n'));
     if torn {
-        writeln!(file).map_err(|error| file_error(path, &error.to_string()))?;
+        writeln!(file).map_err(|error| file_error(path, &error))?;
     }
     Ok((file, path.to_owned()))
 }
 
-fn file_error(path: &Path, message: &str) -> CommandError {
-    CommandError::new(
-        "eval.write_failed",
-        format!("{}: {message}", path.display()),
-    )
-    .with_next("choose another --out")
+fn file_error(path: &Path, error: &std::io::Error) -> CommandError {
+    let message = format!("{}: {error}", path.display());
+    CommandError::new("eval.write_failed", message).with_next("choose another --out")
 }
 
 impl Evaluation for AnswersEval {

@@ -30,9 +30,6 @@ pub struct IngestBatch {
 
 impl IngestBatch {
     /// Finds copies of documents that are known already, and known documents whose files are gone.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read.
     pub fn find_duplicates_and_removed(&mut self, reader: &Archive) -> PortResult<()> {
         let submitted = self
             .submissions
@@ -62,9 +59,6 @@ impl IngestBatch {
     }
 
     /// Stores the label linkbases of documents. One that cannot be read is listed as skipped.
-    ///
-    /// # Errors
-    /// The store is unavailable.
     pub async fn store_labels(
         &mut self,
         blobs: &RetryingBlobs,

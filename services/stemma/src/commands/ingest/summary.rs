@@ -339,11 +339,14 @@ impl IngestSummary<'_> {
 
     fn object(&self, context: &Context) -> serde_json::Value {
         let tally = &self.tally;
-        let refused = self.batch.discovery.skipped.iter();
-        let refused = refused
+        let skipped = &self.batch.discovery.skipped;
+        let refused = skipped
+            .iter()
             .map(|(path, reason)| json!({ "path": path.to_string_lossy(), "reason": reason }));
-        let duplicates = self.batch.duplicates.iter();
-        let duplicates = duplicates.map(|(path, of)| json!({ "path": path, "of": of }));
+        let duplicates = &self.batch.duplicates;
+        let duplicates = duplicates
+            .iter()
+            .map(|(path, of)| json!({ "path": path, "of": of }));
         let documents = tally.entries().map(|entry| json!({ "doc_id": entry.version.doc, "path": entry.version.path, "sections": entry.sections, "gaps": entry.gaps }));
         json!({
             "job": self.job,

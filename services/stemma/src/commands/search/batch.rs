@@ -112,10 +112,8 @@ pub(super) async fn run(
 
 fn parse_line(line: &str) -> Result<BatchQuestion, CommandError> {
     serde_json::from_str(line).map_err(|error| {
-        CommandError::new(
-            "search.batch_invalid",
-            format!("not a valid question: {error}"),
-        )
+        let message = format!("not a valid question: {error}");
+        CommandError::new("search.batch_invalid", message)
     })
 }
 
