@@ -12,8 +12,7 @@ use super::terms::{name_words, phrase, position};
 mod country_name;
 mod part_name;
 
-pub use part_name::member_name;
-use part_name::{StatementText, member_words};
+use part_name::{StatementText, member_name, member_words};
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::StatedPeriod;
@@ -50,15 +49,6 @@ pub enum DeclaredCheck {
     Undecided(String),
     /// It stands for something else; says for what.
     Differs(String),
-}
-
-/// Checks each figure of a statement.
-pub fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<DeclaredCheck> {
-    let statement = Statement::new(text).in_fiscal_years(facts.year_shift);
-    let figures = 0..statement.figures.len();
-    figures
-        .map(|figure| check_declared(&statement, figure, facts))
-        .collect()
 }
 
 /// A company that a statement names as its subject, with a legal form or a possessive, although neither the cover of the
