@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
+use super::page_vision::SeenPage;
 use super::request::{AnswerMode, is_false};
-use super::sight::SeenPage;
 use stemma_retrieval::search::{AppliedFilter, MissingTerm, Snippet};
 
 // Approximate characters of one text delta.

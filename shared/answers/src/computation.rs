@@ -10,9 +10,9 @@ use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
 use stemma_reading::period::StatedPeriod;
 
+use super::computed_value::{ComputedValue, Sense, Unit, computed_values};
 use super::figures::CitedText;
 use super::formula::{Formula, Operator};
-use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::operand::{FoundOperand, Rivals, find_operand};
 use super::polarity::direction_of;
 use super::prompt::{DraftComputation, DraftOperand};
@@ -77,13 +77,13 @@ pub(super) fn check_computation(
         .collect();
     let names = RowNames::new(statement.text, &labels);
     let rivals = Rivals::new(&draft.operands, &operands, &names, cited);
-    let meanings = meanings(statement, &names, &operands, &rivals);
-    if meanings.is_empty() {
+    let possible = computed_values(statement, &names, &operands, &rivals);
+    if possible.is_empty() {
         return Err(rivals.reason.unwrap_or_else(|| {
             "the statement does not say how its figure is computed".to_owned()
         }));
     }
-    let meant: Vec<Meaning> = meanings
+    let meant: Vec<ComputedValue> = possible
         .into_iter()
         .filter(|meaning| is_close(meaning.value, computed))
         .collect();
@@ -276,7 +276,7 @@ fn too_long() -> String {
 // Compares a value with the stated figure; a difference of half a unit in its last digit is rounding.
 fn compare(
     result: &NumberMention,
-    meaning: Meaning,
+    meaning: ComputedValue,
     scale: Option<f64>,
     statement: &Statement<'_>,
     names: &RowNames<'_>,
@@ -300,7 +300,7 @@ fn compare(
 // The value in the units of the stated figure: per cent, points, millions.
 fn shown_value(
     result: &NumberMention,
-    meaning: Meaning,
+    meaning: ComputedValue,
     scale: Option<f64>,
     statement: &Statement<'_>,
 ) -> Result<Decimal, String> {

@@ -17,8 +17,8 @@ use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 use stemma_store::PortResult;
 
 use super::answer::ReadSection;
+use super::page_vision::SeenPage;
 use super::quote_target::QuoteTarget;
-use super::sight::SeenPage;
 pub(super) use open_document::OpenDoc;
 use passage_source::{ChosenLines, PassageSource, TextLine};
 pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};

@@ -6,7 +6,7 @@ use stemma_reading::numbers::{Money, NumberMention};
 
 use super::answer::{Claim, FinalAnswer};
 use super::statement::Statement;
-use super::telling_words::is_neutral;
+use super::statement_words::is_neutral;
 use super::verify_claim::has_words_of;
 
 /// The final answer with the claims that it rests on. A figure rests on the claim that states it for the same period; a judgement, and an answer

@@ -14,8 +14,8 @@ mod cached;
 mod citation;
 mod claims;
 mod computation;
+mod computed_value;
 mod context;
-mod declared;
 mod decompose;
 mod describe;
 mod document_scope;
@@ -25,9 +25,9 @@ mod final_answer;
 mod formula;
 mod generate;
 mod issuers;
-mod meaning;
 mod normalize;
 mod operand;
+mod page_vision;
 mod polarity;
 mod prompt;
 mod prose;
@@ -38,10 +38,10 @@ mod row_names;
 mod scope;
 #[cfg(any(test, feature = "testing"))]
 mod scripted;
-mod sight;
 mod statement;
+mod statement_words;
 mod store;
-mod telling_words;
+mod tagged_facts;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -63,13 +63,13 @@ pub use citation::{Citation, CitedRect, QuoteMatch};
 pub use context::SectionRequest;
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
+pub use page_vision::{PageViewer, PageVision, SeenPage};
 pub use request::{
     AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, FURTHER_CALLS,
     FURTHER_TOKENS, MAX_EARLIER, MAX_QUESTION_CHARS, RetrievalStrategy,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use scripted::ScriptedAnswerer;
-pub use sight::{PageViewer, SeenPage, Sight};
 pub use stemma_llm::image::PageImage;
 pub use store::{AnswerStore, orphaned_answers};
 pub use tools::{ToolCall, ToolReply, ToolSet};

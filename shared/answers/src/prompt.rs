@@ -7,8 +7,8 @@ use stemma_llm::request::OutputSchema;
 
 use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
+use super::page_vision::{MAX_PICTURES, Picture};
 use super::request::ConversationTurn;
-use super::sight::{MAX_PICTURES, Picture};
 use crate::tree_search::{Prompt, one_line};
 
 // Limits of a reply. More would not prove more, and would be stored.

@@ -14,7 +14,7 @@ use stemma_reading::vocabulary::{
 
 use super::normalize::CharPosition;
 use super::statement::Statement;
-use super::telling_words::{direction_words, has_synonym, is_neutral};
+use super::statement_words::{direction_words, has_synonym, is_neutral};
 
 // Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::polarity;
 use super::row_names::{RowNames, literal_length};
-use super::telling_words::{direction_words, synonym_words};
+use super::statement_words::{direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
 use stemma_reading::numbers::numbers;
 use stemma_reading::tokenizer::{content_words, tokenize};
