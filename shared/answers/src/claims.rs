@@ -141,7 +141,7 @@ pub(super) fn compose_answer(
 }
 
 impl CheckedCitation<'_> {
-    // What may name an issuer beside that of the document: the sentences and lines of the quote, and the section.
+    // What may name another issuer than the document's: the sentences and lines of the quote, and the section.
     pub(super) fn cited_text(&self) -> [&str; 4] {
         let sentences = self.text.as_ref().map_or("", |text| &text.sentences);
         [&self.citation.quote, &self.lines, sentences, &self.location]
@@ -149,7 +149,7 @@ impl CheckedCitation<'_> {
 }
 
 impl ComposedAnswer {
-    // The citations of a claim that stand, and for each one of the draft its place among them.
+    // The valid citations of a claim, and for each one of the draft its place among them.
     fn check_citations<'a>(
         &mut self,
         claim: &DraftClaim,

@@ -1,7 +1,6 @@
 //! What a statement means by a computed figure: the definition of the measure it names, or what its words say is done with rows.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use rust_decimal::Decimal;
 use stemma_reading::text_words::says;
@@ -65,19 +64,16 @@ pub(super) fn computed_values(
         values.extend(change_of_measure(formula, operands));
     }
     // Where the statement names a measure, its operands must be that measure's row. `Total debt` may be a row, too.
-    let is_label = |at: &Range<usize>| {
-        statement
-            .bytes_of(at)
-            .is_some_and(|bytes| names.covers(&bytes))
-    };
-    let is_row_of_measure = |operand: &FoundOperand<'_>| {
-        let row = phrase(&operand.row);
-        measures
-            .iter()
-            .any(|(measure, _)| measure.words().any(|word| row.contains(word)))
-    };
-    let names_rows =
-        measures.iter().all(|(_, at)| is_label(at)) || operands.iter().all(is_row_of_measure);
+    let are_labels = measures.iter().all(|(_, at)| {
+        let bytes = statement.bytes_of(at);
+        bytes.is_some_and(|bytes| names.covers(&bytes))
+    });
+    let mut rows = operands.iter().map(|operand| phrase(&operand.row));
+    let names_rows = are_labels
+        || rows.all(|row| {
+            let mut words = measures.iter().flat_map(|(measure, _)| measure.words());
+            words.any(|word| row.contains(word))
+        });
     if names_rows && !rivals.has_rival {
         values.extend(by_words(statement, names, operands));
     }
@@ -120,20 +116,14 @@ fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Com
         }
     }
     let terms = Terms::get();
-    let given = |line: &str| -> Vec<Decimal> {
-        let positive = terms.is_outflow(line);
+    let value = formula.evaluate(&|line| {
         let found = of_line(line).into_iter();
-        found
-            .map(|operand| {
-                if positive {
-                    operand.value.abs()
-                } else {
-                    operand.value
-                }
-            })
-            .collect()
-    };
-    let value = formula.evaluate(&given).ok()?;
+        match terms.is_outflow(line) {
+            true => found.map(|operand| operand.value.abs()).collect(),
+            false => found.map(|operand| operand.value).collect(),
+        }
+    });
+    let value = value.ok()?;
     Some(ComputedValue {
         value,
         unit: unit_of(formula),
@@ -328,16 +318,16 @@ fn series_values(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<ComputedValue
         true => changes(first.value.abs(), last.value.abs()),
         false => changes(first.value, last.value),
     };
-    let both = both.into_iter();
-    both.filter_map(|change| match (change.unit, first.is_percent) {
-        (Unit::Amount, true) => Some(ComputedValue {
-            unit: Unit::Points,
-            ..change
-        }),
-        (Unit::Ratio, true) => None,
-        _ => Some(change),
-    })
-    .collect()
+    both.into_iter()
+        .filter_map(|change| match (change.unit, first.is_percent) {
+            (Unit::Amount, true) => Some(ComputedValue {
+                unit: Unit::Points,
+                ..change
+            }),
+            (Unit::Ratio, true) => None,
+            _ => Some(change),
+        })
+        .collect()
 }
 
 // Several rows of one period, or counted ones.

@@ -53,12 +53,11 @@ fn is_stated_by(answer: &Statement<'_>, claims: &str) -> bool {
 
 // The claim that states a figure of the answer, a verified one first.
 fn carrier<'c>(answer: &Statement<'_>, figure: usize, claims: &'c [Claim]) -> Option<&'c Claim> {
-    let states = |claim: &&Claim| {
+    let verified = claims.iter().filter(|claim| claim.verified);
+    verified.chain(claims).find(|claim| {
         let claimed = Statement::new(&claim.text);
         (0..claimed.figures.len()).any(|other| is_same(answer, figure, &claimed, other))
-    };
-    let verified = claims.iter().filter(|claim| claim.verified);
-    verified.chain(claims).find(states)
+    })
 }
 
 // Whether two figures have the same value, unit, sign and period.

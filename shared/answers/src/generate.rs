@@ -410,8 +410,8 @@ impl AnswerBuilder<'_, '_> {
         let session = self.drafting_session(session);
         let prompt =
             prompt::answer_prompt(text, &self.question.earlier, &self.context, self.pictures());
-        let validate = |draft| prompt::validate_draft(text, draft);
-        match session.complete(&prompt, validate).await {
+        let drafted = session.complete(&prompt, |draft| prompt::validate_draft(text, draft));
+        match drafted.await {
             Ok(draft) => {
                 let what = if draft.answerable {
                     format!("{} claims", draft.claims.len())

@@ -33,7 +33,7 @@ pub(super) struct ClaimEvidence {
     pub(super) clauses: String,
     // The whole lines that the quotes are on.
     pub(super) lines: String,
-    // The labels of the rows in which figures of the statement stand.
+    // The labels of the rows that have figures of the statement.
     pub(super) labels: Vec<String>,
     // Names and section paths of the documents. Words of it count neither way.
     pub(super) location: String,

@@ -61,6 +61,12 @@ struct NameMatch {
     is_corrected: bool,
 }
 
+impl NameMatch {
+    fn overlaps(&self, other: &NameMatch) -> bool {
+        self.from.start < other.from.end && other.from.start < self.from.end
+    }
+}
+
 // The documents of a name.
 #[derive(Default)]
 struct NamedDocuments {
@@ -290,23 +296,22 @@ impl Router<'_> {
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
-    // Names that match an alias but for a typo in one word, besides those found already.
+    // Further names that match an alias but for a typo in one word.
     fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
         let mut corrected: Vec<NameMatch> = Vec::new();
         for at in 0..self.query.words.len() {
-            let is_named = |one: &NameMatch| one.from.contains(&at);
-            if accepted.iter().chain(&corrected).any(is_named) {
+            let mut known = accepted.iter().chain(&corrected);
+            if known.any(|one| one.from.contains(&at)) {
                 continue;
             }
             let Some(typo) = self.typo(at)? else { continue };
-            let found = self.correct(at, typo)?;
-            let overlaps = |one: &NameMatch| {
-                let of =
-                    |range: &Range<usize>| one.from.start < range.end && range.start < one.from.end;
-                found.as_ref().is_some_and(|found| of(&found.from))
-            };
-            if !accepted.iter().chain(&corrected).any(overlaps) {
-                corrected.extend(found);
+            if let Some(found) = self.correct(at, typo)?
+                && !accepted
+                    .iter()
+                    .chain(&corrected)
+                    .any(|one| one.overlaps(&found))
+            {
+                corrected.push(found);
             }
         }
         Ok(corrected)
@@ -345,12 +350,12 @@ impl Router<'_> {
             return Ok(true);
         }
         // The stem of a misspelled name may be that of another word: `Coring` has the stem of `core`.
-        let stems = [stem];
-        if !is_capitalized || stems[0] == word.word {
+        if !is_capitalized || stem == word.word {
             return Ok(false);
         }
-        let accepts = |written: &str| is_spelled(written, &word.word);
-        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &stems, accepts)?;
+        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &[stem], |written| {
+            is_spelled(written, &word.word)
+        })?;
         Ok(is_written != Some(true))
     }
 
@@ -481,9 +486,6 @@ impl Router<'_> {
 fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -> Spelling {
     let words = &query.words[range.clone()];
     let has_case = query.has_case();
-    let is_mixed = |word: &QueryWord| {
-        word.word.chars().any(|c| c.is_ascii_digit()) && word.word.chars().any(char::is_alphabetic)
-    };
     let has_letters = words
         .iter()
         .any(|word| word.word.chars().any(char::is_alphabetic));
@@ -500,7 +502,9 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
         // These have one word, which saves many lookups.
         AliasStrength::First | AliasStrength::Short if words.len() > 1 => Spelling::Other,
         AliasStrength::Name | AliasStrength::Likely => {
-            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
+            let mut chars = words.iter().flat_map(|word| word.word.chars());
+            let has_digit = chars.any(|c| c.is_ascii_digit());
+            as_name(words.len() > 1 || has_digit || is_marked(query, range))
         }
         AliasStrength::Capitals if has_case && words.iter().all(|word| word.upper) => {
             as_name(words.iter().any(|word| !is_stop_word(&word.word)))
@@ -542,9 +546,7 @@ fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
     });
     let mut accepted: Vec<NameMatch> = Vec::new();
     for one in matches {
-        if !accepted.iter().any(|other: &NameMatch| {
-            one.from.start < other.from.end && other.from.start < one.from.end
-        }) {
+        if !accepted.iter().any(|other| one.overlaps(other)) {
             accepted.push(one);
         }
     }
