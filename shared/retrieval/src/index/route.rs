@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::tokenizer::{is_stop_word, tokenize};
-use tantivy::collector::{Count, TopDocs};
+use tantivy::collector::Count;
 use tantivy::query::BooleanQuery;
 use tantivy::schema::Value;
 use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::{any_term, has_term};
+use super::document_filter::{has_term, of_documents};
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
+use super::ranking::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
@@ -233,35 +234,17 @@ impl Router<'_> {
         if self.searcher.doc_freq(&term)? == 0 {
             return Ok(());
         }
-        let query = has_term(term);
-        let hits = self.searcher.search(
-            &query,
-            &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
-        )?;
-        if hits.len() > MAX_DOCUMENTS {
+        let named = PassageSet::matching(self.searcher, &*has_term(term))?;
+        if named.len() > MAX_DOCUMENTS {
             return Ok(());
         }
-        for (_, address) in &hits {
-            let numbers = self
-                .searcher
-                .segment_reader(address.segment_ord)
-                .fast_fields();
-            matched
-                .documents
-                .extend(numbers.u64("doc_key")?.first(address.doc_id));
-            matched.issuers.extend(
-                numbers
-                    .u64("company_key")?
-                    .first(address.doc_id)
-                    .filter(|key| *key != 0),
-            );
-        }
-        for (_, address) in hits.iter().take(READ_DOCUMENTS) {
-            let stored: TantivyDocument = self.searcher.doc(*address)?;
-            matched.company = matched.company.take().or(stored
-                .get_first(self.fields.company)
-                .and_then(|value| value.as_str())
-                .map(str::to_owned));
+        matched.documents.extend(named.column("doc_key")?);
+        let issuers = named.column("company_key")?.into_iter();
+        matched.issuers.extend(issuers.filter(|key| *key != 0));
+        for address in named.addresses().take(READ_DOCUMENTS) {
+            if matched.company.is_none() {
+                matched.company = self.searcher.stored_text(address, self.fields.company)?;
+            }
         }
         Ok(())
     }
@@ -289,10 +272,8 @@ impl Router<'_> {
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
         let all = self.searcher.search(&has_term(term.clone()), &Count)?;
-        let keys = documents
-            .iter()
-            .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-        let own = BooleanQuery::intersection(vec![has_term(term), any_term(keys.collect())]);
+        let own = of_documents(self.fields, documents);
+        let own = BooleanQuery::intersection(vec![has_term(term), own]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
@@ -457,8 +438,7 @@ impl Router<'_> {
                 has_term(Term::from_field_u64(self.fields.doc_key, *key)),
                 has_term(self.fields.kind_term(IndexEntryKind::Document)),
             ]);
-            let top = TopDocs::with_limit(1).order_by_score();
-            for (_, address) in self.searcher.search(&query, &top)? {
+            for address in PassageSet::matching(self.searcher, &query)?.addresses() {
                 let stored: TantivyDocument = self.searcher.doc(address)?;
                 identities.extend(
                     stored
@@ -469,14 +449,8 @@ impl Router<'_> {
         }
         for identity in identities {
             let query = has_term(Term::from_field_text(self.fields.identity, &identity));
-            let top = TopDocs::with_limit(MAX_DOCUMENTS).order_by_score();
-            for (_, address) in self.searcher.search(&query, &top)? {
-                let numbers = self
-                    .searcher
-                    .segment_reader(address.segment_ord)
-                    .fast_fields();
-                documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
-            }
+            let same = PassageSet::matching(self.searcher, &*query)?;
+            documents.extend(same.column("doc_key")?.into_iter().take(MAX_DOCUMENTS));
         }
         Ok(())
     }
