@@ -11,7 +11,7 @@ use stemma_reading::tokenizer::for_each_word;
 use stemma_retrieval::query_terms::{QueryTerms, TermMatches, TermRarity};
 use stemma_retrieval::search::Snippet;
 
-/// Stands on a line of its own where lines are left out. A quote may contain it as an omission.
+/// A line of its own where lines are left out. A quote may contain it as an omission.
 pub(super) const CUT_MARK: &str = "…";
 // Less of a table or paragraph than this says nothing.
 const MIN_PART_TOKENS: u32 = 60;

@@ -502,11 +502,11 @@ fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
     else {
         return false;
     };
-    let is_beside = query
+    let precedes_number = query
         .words
         .get(range.end)
         .is_some_and(|next| next.word.chars().any(|c| c.is_ascii_digit()));
-    !word.first || word.possessive || is_beside
+    !word.first || word.possessive || precedes_number
 }
 
 // Of overlapping names, the longest wins, then the strongest.
