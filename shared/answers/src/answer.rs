@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
+use super::page_vision::SeenPage;
 use super::request::{AnswerMode, is_false};
-use super::sight::SeenPage;
 use stemma_retrieval::search::{AppliedFilter, MissingTerm, Snippet};
 
 // Approximate characters of one text delta.
@@ -198,7 +198,7 @@ pub struct FinalAnswer {
 }
 
 impl FinalAnswer {
-    /// `12.3% (FY2022)`: a unit in signs or a currency stands where a reader expects it.
+    /// `12.3% (FY2022)`: a unit in signs or a currency is where a reader expects it.
     pub fn figure(&self) -> String {
         let figure = match self.unit.as_str() {
             "" => self.value.clone(),
@@ -256,7 +256,7 @@ pub struct Operand {
     pub row: String,
     /// Head of its column, or the words that say of when it is.
     pub period: String,
-    /// Id of its citation; `None` when that does not stand on its page.
+    /// Id of its citation; `None` when that is not on its page.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub citation: Option<String>,
 }
@@ -275,9 +275,11 @@ impl Claim {
     pub fn sight_note(&self) -> Option<String> {
         let locators = self.by_sight.iter().map(|page| page.locator.as_str());
         let locators: Vec<&str> = locators.collect();
-        let note = || format!("by sight: {}", locators.join(", "));
-        // Brackets could be taken for citation marks.
-        (self.state() == ClaimState::BySight).then(|| note().replace('[', "(").replace(']', ")"))
+        (self.state() == ClaimState::BySight).then(|| {
+            let note = format!("by sight: {}", locators.join(", "));
+            // Brackets could be taken for citation marks.
+            note.replace('[', "(").replace(']', ")")
+        })
     }
 
     /// Splits off the final full stop, so that citation marks can go between.

@@ -11,9 +11,9 @@ use super::answer::Answer;
 use super::document_scope::documents_in_scope;
 use super::event::{AnswerEvent, EventSink};
 use super::generate::AnswerBuilder;
+use super::page_vision::PageVision;
 use super::prompt;
 use super::request::{AnswerLimits, AskRequest, ConversationTurn, MAX_EARLIER};
-use super::sight::Sight;
 use super::store::{AnswerStore, answer_id};
 use super::tools::ToolSet;
 use super::{AnswerError, Answerer};
@@ -36,7 +36,7 @@ pub struct CachedAnswerer<'a> {
     pub tools: Option<&'a dyn ToolSet>,
     pub store: &'a AnswerStore,
     /// `None`: no model sees pages, and a question that asks for it is refused.
-    pub sight: Option<Sight<'a>>,
+    pub sight: Option<PageVision<'a>>,
     /// Upper bound for the limits of every question.
     pub max_limits: AnswerLimits,
 }

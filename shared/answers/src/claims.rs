@@ -9,14 +9,14 @@ use stemma_store::PortResult;
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
-use super::declared::DeclaredFacts;
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
+use super::page_vision::{Picture, SeenPage};
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
-use super::sight::{Picture, SeenPage};
+use super::tagged_facts::DeclaredFacts;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
@@ -141,7 +141,7 @@ pub(super) fn compose_answer(
 }
 
 impl CheckedCitation<'_> {
-    // What may name an issuer beside that of the document: the sentences and lines of the quote, and the section.
+    // What may name another issuer than the document's: the sentences and lines of the quote, and the section.
     pub(super) fn cited_text(&self) -> [&str; 4] {
         let sentences = self.text.as_ref().map_or("", |text| &text.sentences);
         [&self.citation.quote, &self.lines, sentences, &self.location]
@@ -149,7 +149,7 @@ impl CheckedCitation<'_> {
 }
 
 impl ComposedAnswer {
-    // The citations of a claim that stand, and for each one of the draft its place among them.
+    // The valid citations of a claim, and for each one of the draft its place among them.
     fn check_citations<'a>(
         &mut self,
         claim: &DraftClaim,

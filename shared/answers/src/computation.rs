@@ -10,12 +10,12 @@ use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
 use stemma_reading::period::StatedPeriod;
 
+use super::computed_value::{ComputedValue, Sense, Unit, computed_values};
 use super::figures::CitedText;
 use super::formula::{Formula, Operator};
-use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::operand::{FoundOperand, Rivals, find_operand};
 use super::polarity::direction_of;
-use super::prompt::{DraftComputation, DraftOperand};
+use super::prompt::DraftComputation;
 use super::row_names::RowNames;
 use super::statement::Statement;
 
@@ -57,9 +57,8 @@ pub(super) fn check_computation(
     if named.len() != operands.len() || formula.names() != named {
         return Err("the formula and its operands do not have the same names".into());
     }
-    let given = |name: &str| values(&operands, |operand| operand.name == name);
     let computed = formula
-        .evaluate(&given)
+        .evaluate(&|name| values(&operands, name))
         .map_err(|error| error.to_string())?;
     let result = stated_result(draft, statement)?;
     // A formula may say that its result is in per cent.
@@ -77,13 +76,13 @@ pub(super) fn check_computation(
         .collect();
     let names = RowNames::new(statement.text, &labels);
     let rivals = Rivals::new(&draft.operands, &operands, &names, cited);
-    let meanings = meanings(statement, &names, &operands, &rivals);
-    if meanings.is_empty() {
+    let possible = computed_values(statement, &names, &operands, &rivals);
+    if possible.is_empty() {
         return Err(rivals.reason.unwrap_or_else(|| {
             "the statement does not say how its figure is computed".to_owned()
         }));
     }
-    let meant: Vec<Meaning> = meanings
+    let meant: Vec<ComputedValue> = possible
         .into_iter()
         .filter(|meaning| is_close(meaning.value, computed))
         .collect();
@@ -136,12 +135,12 @@ fn is_close(one: Decimal, other: Decimal) -> bool {
         .is_some_and(|(difference, most)| difference <= most)
 }
 
-fn values(
-    operands: &[FoundOperand<'_>],
-    wanted: impl Fn(&FoundOperand<'_>) -> bool,
-) -> Vec<Decimal> {
-    let found = operands.iter().filter(|operand| wanted(operand));
-    found.map(|operand| operand.value).collect()
+fn values(operands: &[FoundOperand<'_>], name: &str) -> Vec<Decimal> {
+    operands
+        .iter()
+        .filter(|operand| operand.name == name)
+        .map(|operand| operand.value)
+        .collect()
 }
 
 // The scale that all operands have, for results without a scale of their own.
@@ -176,17 +175,17 @@ fn check_currency(
     draft: &DraftComputation,
     cited: &[Option<&CitedText<'_>>],
 ) -> Result<(), String> {
-    let differs = |operand: &&DraftOperand| {
+    for operand in &draft.operands {
         let at = usize::try_from(operand.citation).ok();
         let text = at.and_then(|at| *cited.get(at.checked_sub(1)?)?);
         let number = numbers(&operand.value).into_iter().next();
-        text.zip(number)
-            .is_some_and(|(text, number)| !text.money.allows(result.currency(), &number))
-    };
-    match draft.operands.iter().find(differs) {
-        None => Ok(()),
-        Some(operand) => Err(format!("{} is in another currency", operand.value)),
+        if let (Some(text), Some(number)) = (text, number)
+            && !text.money.allows(result.currency(), &number)
+        {
+            return Err(format!("{} is in another currency", operand.value));
+        }
     }
+    Ok(())
 }
 
 // The years of a statement must be those of the operands: the last of both the same, and the first where it names several. Without a year
@@ -247,18 +246,15 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
         .map(|mention| mention.period)
         .filter(|period| period.year.is_some() || period.length.is_some())
         .collect();
-    let is_meant = |operand: &FoundOperand<'_>| {
-        // Of a change, the statement may name one period only.
-        let of_any_year = StatedPeriod {
-            year: None,
-            month: None,
-            ..operand.period
-        };
-        with_year
-            .iter()
-            .any(|stated| of_any_year.is_meant_by(stated))
-    };
-    match with_year.is_empty() || operands.iter().all(is_meant) {
+    // Of a change, the statement may name one period only.
+    let mut of_any_year = operands.iter().map(|operand| StatedPeriod {
+        year: None,
+        month: None,
+        ..operand.period
+    });
+    match with_year.is_empty()
+        || of_any_year.all(|period| with_year.iter().any(|stated| period.is_meant_by(stated)))
+    {
         true => Ok(()),
         false => Err("the statement speaks of a period of another length".into()),
     }
@@ -276,7 +272,7 @@ fn too_long() -> String {
 // Compares a value with the stated figure; a difference of half a unit in its last digit is rounding.
 fn compare(
     result: &NumberMention,
-    meaning: Meaning,
+    meaning: ComputedValue,
     scale: Option<f64>,
     statement: &Statement<'_>,
     names: &RowNames<'_>,
@@ -300,7 +296,7 @@ fn compare(
 // The value in the units of the stated figure: per cent, points, millions.
 fn shown_value(
     result: &NumberMention,
-    meaning: Meaning,
+    meaning: ComputedValue,
     scale: Option<f64>,
     statement: &Statement<'_>,
 ) -> Result<Decimal, String> {

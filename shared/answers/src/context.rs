@@ -17,8 +17,8 @@ use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 use stemma_store::PortResult;
 
 use super::answer::ReadSection;
+use super::page_vision::SeenPage;
 use super::quote_target::QuoteTarget;
-use super::sight::SeenPage;
 pub(super) use open_document::OpenDoc;
 use passage_source::{ChosenLines, PassageSource, TextLine};
 pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};
@@ -247,7 +247,7 @@ impl AnswerContext {
         Ok(())
     }
 
-    // Reads the pages of candidates, and the pages beside them: a table may continue there, and a quote may run over.
+    // Reads the pages of candidates, and the pages next to them: a table may continue there, and a quote may run over.
     async fn load_pages(
         &mut self,
         store: &dyn DocumentStore,
@@ -257,11 +257,11 @@ impl AnswerContext {
         let mut numbers: BTreeMap<DocId, BTreeSet<u32>> = BTreeMap::new();
         for candidate in candidates {
             if let Some(page) = candidate.page {
-                let beside = page.saturating_sub(1)..=page.saturating_add(2);
+                let near = page.saturating_sub(1)..=page.saturating_add(2);
                 numbers
                     .entry(candidate.request.doc)
                     .or_default()
-                    .extend(beside);
+                    .extend(near);
             }
         }
         for (doc, numbers) in numbers {
@@ -281,8 +281,8 @@ impl AnswerContext {
         Ok(())
     }
 
-    // The texts of candidates in their order. The best pages stand beside the pages where their tables and sections begin or
-    // go on.
+    // The texts of candidates in their order. The best pages come with the pages on which their tables and sections begin or
+    // continue.
     fn page_texts(&self, candidates: &[ReadCandidate<'_>]) -> Vec<PassageSource<'_>> {
         let pages = candidates
             .iter()
@@ -356,7 +356,7 @@ impl AnswerContext {
         let mut text = PassageSource::new(request.doc, section, page, lines, &self.terms);
         text.score = request.score;
         text.why.clone_from(&request.why);
-        // The excerpt is of the page that was found, not of those beside it.
+        // The excerpt is of the page that was found, not of its neighbors.
         if candidate.page.is_none_or(|found| found == page) {
             text.excerpt.clone_from(&request.excerpt);
         }
@@ -398,8 +398,12 @@ impl AnswerContext {
             before.closing_column_heads()
         } else {
             let begins = begins? as usize;
-            let lines = before.lines.iter();
-            lines.filter(|line| line.at >= begins).cloned().collect()
+            before
+                .lines
+                .iter()
+                .filter(|line| line.at >= begins)
+                .cloned()
+                .collect()
         };
         let tokens: u32 = lines.iter().map(|line| line.tokens).sum();
         if lines.is_empty() || tokens > LEAD_TOKENS {

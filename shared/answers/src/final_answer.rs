@@ -6,7 +6,7 @@ use stemma_reading::numbers::{Money, NumberMention};
 
 use super::answer::{Claim, FinalAnswer};
 use super::statement::Statement;
-use super::telling_words::is_neutral;
+use super::statement_words::is_neutral;
 use super::verify_claim::has_words_of;
 
 /// The final answer with the claims that it rests on. A figure rests on the claim that states it for the same period; a judgement, and an answer
@@ -53,12 +53,11 @@ fn is_stated_by(answer: &Statement<'_>, claims: &str) -> bool {
 
 // The claim that states a figure of the answer, a verified one first.
 fn carrier<'c>(answer: &Statement<'_>, figure: usize, claims: &'c [Claim]) -> Option<&'c Claim> {
-    let states = |claim: &&Claim| {
+    let verified = claims.iter().filter(|claim| claim.verified);
+    verified.chain(claims).find(|claim| {
         let claimed = Statement::new(&claim.text);
         (0..claimed.figures.len()).any(|other| is_same(answer, figure, &claimed, other))
-    };
-    let verified = claims.iter().filter(|claim| claim.verified);
-    verified.chain(claims).find(states)
+    })
 }
 
 // Whether two figures have the same value, unit, sign and period.

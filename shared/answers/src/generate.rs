@@ -1,7 +1,7 @@
 //! Generates one answer: search, read, ask the model, check its citations.
 
 mod agent;
-mod further;
+mod follow_up_search;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use super::claims::{self, ComposedAnswer};
 use super::context::{AnswerContext, MIN_PART_TOKENS, SectionRequest, pages_by_worth};
 use super::decompose::{SubQuestion, decompose};
 use super::event::{AnswerEvent, AnswerStep, EventSink, StepKind};
+use super::page_vision::{PageVision, Picture};
 use super::prompt::{self, DraftAnswer, StandaloneQuestion};
 use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
 use super::scope;
-use super::sight::{Picture, Sight};
 use super::store::degraded_id;
 use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 use stemma_retrieval::search::{
@@ -41,7 +41,7 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     question: &'a AskRequest,
     session: Option<LlmSession>,
     // Sees the pages, and the pictures that were drawn; before the first draft there are none.
-    sight: Option<Sight<'a>>,
+    vision: Option<PageVision<'a>>,
     pictures: Option<Vec<Picture>>,
     events: &'e mut dyn EventSink,
     context: AnswerContext,
@@ -55,7 +55,7 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     // Whether tools were called.
     mode: AnswerMode,
     // Bounds of the calls after the first draft in [`AnswerMode::Auto`].
-    allowance: Option<further::Allowance>,
+    allowance: Option<follow_up_search::Allowance>,
     // Passages of the first draft of an answer in steps; 0 in others.
     first_passages: usize,
     // Documents an agent may open: those the question names, and those that searches and tools of this question found. A name
@@ -76,17 +76,17 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             tokens: u64::from(limits.tokens),
             nanodollars,
         };
-        let sight = answerer.sight.filter(|_| question.see);
+        let vision = answerer.sight.filter(|_| question.see);
         let client = answerer
             .tree_searcher
             .as_ref()
             .map(|searcher| searcher.client())
-            .or(sight.map(|sight| sight.client));
+            .or(vision.map(|vision| vision.client));
         Self {
             answerer,
             question,
             session: client.map(|client| client.start_session(client.new_run_id("ask"), budget)),
-            sight,
+            vision,
             pictures: None,
             events,
             context: AnswerContext::default(),
@@ -406,12 +406,12 @@ impl AnswerBuilder<'_, '_> {
         if self.is_budget_exhausted(&session) {
             return None;
         }
-        self.look().await;
+        self.view_pages().await;
         let session = self.drafting_session(session);
         let prompt =
             prompt::answer_prompt(text, &self.question.earlier, &self.context, self.pictures());
-        let validate = |draft| prompt::validate_draft(text, draft);
-        match session.complete(&prompt, validate).await {
+        let drafted = session.complete(&prompt, |draft| prompt::validate_draft(text, draft));
+        match drafted.await {
             Ok(draft) => {
                 let what = if draft.answerable {
                     format!("{} claims", draft.claims.len())
@@ -432,11 +432,11 @@ impl AnswerBuilder<'_, '_> {
     }
 
     // Draws the pictures for all drafts, once.
-    async fn look(&mut self) {
-        let Some(sight) = self.sight.filter(|_| self.pictures.is_none()) else {
+    async fn view_pages(&mut self) {
+        let Some(vision) = self.vision.filter(|_| self.pictures.is_none()) else {
             return;
         };
-        let (pictures, lacking) = sight.look(&self.context).await;
+        let (pictures, lacking) = vision.view_pages(&self.context).await;
         let tokens: u32 = pictures.iter().map(|picture| picture.image.tokens()).sum();
         let what = format!("{} pictures of pages, {tokens} tokens", pictures.len());
         self.step(StepKind::Read, what);
@@ -458,8 +458,8 @@ impl AnswerBuilder<'_, '_> {
 
     // Drafts from pictures are asked of the model that sees, on the same account.
     fn drafting_session(&self, session: LlmSession) -> LlmSession {
-        match self.sight.filter(|_| !self.pictures().is_empty()) {
-            Some(sight) => session.with_client(sight.client),
+        match self.vision.filter(|_| !self.pictures().is_empty()) {
+            Some(vision) => session.with_client(vision.client),
             None => session,
         }
     }

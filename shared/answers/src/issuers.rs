@@ -149,9 +149,8 @@ impl<'a> Issuers<'a> {
         while !added.is_empty() {
             let few = self.catalog.list(&added).take(READ_DOCUMENTS);
             let same = self.of_same_issuers(&few.collect::<PortResult<Vec<_>>>()?)?;
-            let is_same = |other: &mut DocumentSet| !other.and(&same).is_empty();
             added = DocumentSet::default();
-            for other in apart.extract_if(.., is_same) {
+            for other in apart.extract_if(.., |other| !other.and(&same).is_empty()) {
                 added = added.or(&other);
             }
             issuer = issuer.or(&added);
@@ -226,14 +225,9 @@ fn is_short_form(text: &str, words: &[(String, Range<usize>)], at: Range<usize>)
     // A capital at the start of a sentence tells nothing.
     let before = text[..words[at.start].1.start].trim_end();
     let is_first = before.is_empty() || before.ends_with(['.', '!', '?', ':']);
-    let is_mixed = |word: &str| {
-        let rest = || word.chars().skip(1);
-        rest().any(char::is_uppercase) && rest().any(char::is_lowercase)
-    };
-    let is_telling = at.len() > 1
-        || !is_first
-        || is_possessive
-        || is_mixed(written(text, words, at.start..at.start + 1));
+    let rest = || written(text, words, at.start..at.start + 1).chars().skip(1);
+    let is_mixed = rest().any(char::is_uppercase) && rest().any(char::is_lowercase);
+    let is_telling = at.len() > 1 || !is_first || is_possessive || is_mixed;
     is_name && is_telling && (is_possessive || !continues)
 }
 

@@ -5,17 +5,6 @@
 //! [`AnswerEvent`]s. Text, citations and the end are sent only after the answer is stored, so that a stream, the stored answer
 //! and every interface show the same content under the same ids.
 //!
-//! ```
-//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-//! use stemma_answers::{AnswerEvent, Answerer, AskRequest, ScriptedAnswerer};
-//! let answerer = ScriptedAnswerer::default().with_reply("capital expenditure", "It was $1,749 million [1].");
-//! let mut events: Vec<AnswerEvent> = Vec::new();
-//! let answer = answerer.answer(&AskRequest::new("What was capital expenditure?"), &mut events).await.unwrap();
-//! assert_eq!(answer.text, "It was $1,749 million [1].");
-//! assert_eq!(events.last(), Some(&AnswerEvent::Done(Box::new(answer))));
-//! # });
-//! ```
-//!
 //! It never marks a claim as verified that no cited page supports, never cites what the model was not shown, never takes
 //! what a model reads from a picture for more than that, and never leaves
 //! the scope of a question because a model or a document says so.
@@ -25,8 +14,8 @@ mod cached;
 mod citation;
 mod claims;
 mod computation;
+mod computed_value;
 mod context;
-pub mod declared;
 mod decompose;
 mod describe;
 mod document_scope;
@@ -36,22 +25,23 @@ mod final_answer;
 mod formula;
 mod generate;
 mod issuers;
-mod meaning;
 mod normalize;
 mod operand;
+mod page_vision;
 mod polarity;
 mod prompt;
 mod prose;
-pub mod quote;
-pub mod quote_target;
+mod quote;
+mod quote_target;
 mod request;
 mod row_names;
 mod scope;
+#[cfg(any(test, feature = "testing"))]
 mod scripted;
-mod sight;
 mod statement;
+mod statement_words;
 mod store;
-mod telling_words;
+mod tagged_facts;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -73,12 +63,13 @@ pub use citation::{Citation, CitedRect, QuoteMatch};
 pub use context::SectionRequest;
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
+pub use page_vision::{PageViewer, PageVision, SeenPage};
 pub use request::{
     AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, FURTHER_CALLS,
     FURTHER_TOKENS, MAX_EARLIER, MAX_QUESTION_CHARS, RetrievalStrategy,
 };
+#[cfg(any(test, feature = "testing"))]
 pub use scripted::ScriptedAnswerer;
-pub use sight::{PageViewer, SeenPage, Sight};
 pub use stemma_llm::image::PageImage;
 pub use store::{AnswerStore, orphaned_answers};
 pub use tools::{ToolCall, ToolReply, ToolSet};

@@ -11,7 +11,7 @@ use super::prompt::DraftOperand;
 use super::prose::FigureClauses;
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::telling_words::is_neutral;
+use super::statement_words::is_neutral;
 use super::terms::{Terms, phrase};
 
 /// An operand that stands on its page as the model says.

@@ -9,7 +9,7 @@ use stemma_reading::vocabulary::{
     BEFORE_MONTHS, DENIALS, DENYING_VERBS, NEGATIONS, NEGATIVE_PREFIXES, SINGLE_WORDS,
 };
 
-use super::telling_words::{DECREASES, INCREASES};
+use super::statement_words::{DECREASES, INCREASES};
 
 // When a statement has a word of a group, its quotes must have one of the same group.
 const GROUPS: [&[&str]; 7] = [

@@ -7,8 +7,8 @@ use stemma_llm::request::OutputSchema;
 
 use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
+use super::page_vision::{MAX_PICTURES, Picture};
 use super::request::ConversationTurn;
-use super::sight::{MAX_PICTURES, Picture};
 use crate::tree_search::{Prompt, one_line};
 
 // Limits of a reply. More would not prove more, and would be stored.
@@ -270,7 +270,7 @@ fn with_earlier(prompt: Prompt, earlier: &[ConversationTurn]) -> Prompt {
         })
 }
 
-// `3M_2022_10K.pdf · Item 8 › Cash Flows · page 60`. What the document is stands once in the prompt.
+// `3M_2022_10K.pdf · Item 8 › Cash Flows · page 60`. What the document is comes once in the prompt.
 fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
     let open_doc = context.document(passage);
     let place = match passage.last_line {

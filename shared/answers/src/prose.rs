@@ -14,9 +14,9 @@ use stemma_reading::vocabulary::{
 
 use super::normalize::CharPosition;
 use super::statement::Statement;
-use super::telling_words::{direction_words, has_synonym, is_neutral};
+use super::statement_words::{direction_words, has_synonym, is_neutral};
 
-// Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
+// Lines next to a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;
 const MIN_LINE_WORDS: usize = 6;
 // A page is untrusted input: the work on a sentence grows with the square of its length. No sentence of a filing is as long.
@@ -27,7 +27,7 @@ const WORDS_BEFORE: usize = 4;
 // The same after it: `5% higher`, `$7 million increase`.
 const WORDS_AFTER: usize = 2;
 
-/// The sentences in which a quote stands, over the ends of lines.
+/// The sentences that a quote is part of, over the ends of lines.
 pub(super) struct QuotedSentences {
     pub(super) text: String,
     quote: Range<usize>,
@@ -112,8 +112,9 @@ pub(super) fn check_sentence(
     let stated = statement.period_of(figure);
     let own = FigureClauses::new(statement)?;
     let clauses = FigureClauses::new(source)?;
-    let not_paired = || format!("what {} is could not be read", number.text);
-    let words = own.words(figure).ok_or_else(not_paired)?;
+    let words = own
+        .words(figure)
+        .ok_or_else(|| format!("what {} is could not be read", number.text))?;
     let mut reason = format!("{} is not in its sentence", number.text);
     for at in places {
         let same_period = stated.is_none_or(|stated| {
@@ -139,7 +140,7 @@ pub(super) fn check_sentence(
 /// For each figure of a text the words that say what it is.
 pub(super) struct FigureClauses<'s> {
     source: &'s Statement<'s>,
-    // Bytes before and after each figure that speak of it alone, or of it and the figure beside it.
+    // Bytes before and after each figure that speak of it alone, or of it and the figure next to it.
     windows: Vec<[Range<usize>; 2]>,
     own: Vec<Vec<String>>,
     // With the subject that a figure shares with the one before. Nothing where it cannot be told.
@@ -175,13 +176,13 @@ impl<'s> FigureClauses<'s> {
         let windows = (0..figures.len()).map(|at| {
             let here = &figures[at].at;
             let sentence = &sentences[at];
-            let beside = |other: &usize| sentences.get(*other) == Some(sentence);
-            let after = Some(at + 1).filter(beside);
+            let adjacent = |other: &usize| sentences.get(*other) == Some(sentence);
+            let after = Some(at + 1).filter(adjacent);
             let end = match after {
                 Some(after) => clause_gap(text, here.end..figures[after].at.start)[0],
                 None => clause_end(text, sentence, here),
             };
-            let start = match at.checked_sub(1).filter(beside) {
+            let start = match at.checked_sub(1).filter(adjacent) {
                 Some(before) => clause_gap(text, figures[before].at.end..here.start)[1],
                 None => clause_start(source, sentence, here.start, here.end..end),
             };
@@ -251,8 +252,11 @@ impl<'s> FigureClauses<'s> {
     // subjects nor periods are as many, nobody knows.
     fn pair_subjects(&mut self, figures: Range<usize>, sentence: &Range<usize>) {
         let is_in_order = says(&self.source.text[sentence.clone()], &["respectively"]);
-        let periods = self.source.periods.iter();
-        let inside = periods.filter(|mention| sentence.contains(&mention.at.start));
+        let inside = self
+            .source
+            .periods
+            .iter()
+            .filter(|mention| sentence.contains(&mention.at.start));
         if !is_in_order || inside.count() == figures.len() {
             return;
         }
@@ -291,11 +295,11 @@ impl<'s> FigureClauses<'s> {
             .filter(|other| *other != figure)
             .flat_map(|other| &self.own[other])
             .collect();
-        let belongs_to_other = |word: &String| !here.contains(word) && others.contains(word);
         let has_one = stated.is_empty()
             || stated.iter().any(|word| here.contains(word))
             || has_synonym(stated, &here.join(" "));
-        has_one && !stated.iter().any(belongs_to_other)
+        let mut elsewhere = stated.iter().filter(|word| !here.contains(word));
+        has_one && !elsewhere.any(|word| others.contains(word))
     }
 
     fn sense(&self, figure: usize) -> Sense {
@@ -318,7 +322,7 @@ impl<'s> FigureClauses<'s> {
             .iter()
             .any(|word| CHANGE_WORDS.contains(word.as_str()));
         for (at, word) in before.iter().enumerate().rev().take(WORDS_BEFORE) {
-            let is_of_change = |word: &str| match word {
+            let is_of_change = match word.as_str() {
                 "of" => at > 0 && CHANGE_WORDS.contains(before[at - 1].as_str()),
                 "by" => before[..at].iter().any(|word| is_direction(word)),
                 word => is_direction(word),
@@ -326,7 +330,7 @@ impl<'s> FigureClauses<'s> {
             if LEVEL_WORDS.contains(word.as_str()) {
                 return Sense::Level;
             }
-            if is_of_change(word) {
+            if is_of_change {
                 return Sense::Change;
             }
             if matches!(word.as_str(), "of" | "by" | "was" | "were" | "is" | "are") {
@@ -366,8 +370,11 @@ fn clause_gap(text: &str, between: Range<usize>) -> [usize; 2] {
                 || CONTRASTIVE_CONJUNCTIONS.contains(word.as_str())
         });
         let all: Vec<Range<usize>> = parting.map(|(_, at)| at).collect();
-        let has_comma = |at: &&Range<usize>| gap[..at.start].trim_end().ends_with(',');
-        joints = all.iter().filter(has_comma).cloned().collect();
+        joints = all
+            .iter()
+            .filter(|at| gap[..at.start].trim_end().ends_with(','))
+            .cloned()
+            .collect();
         if joints.is_empty() {
             joints = all;
             joints.extend(gap.match_indices(',').map(|(at, _)| at..at + 1));
@@ -378,10 +385,10 @@ fn clause_gap(text: &str, between: Range<usize>) -> [usize; 2] {
     let first_word = all.first().map_or(gap.len(), |(_, at)| at.start);
     let last_word = all.last().map_or(0, |(_, at)| at.end);
     // Nothing is said after the first figure, or before the second.
-    let beside = joints
+    let adjacent = joints
         .iter()
         .find(|at| at.start <= first_word || at.end >= last_word);
-    let (first, last) = match (beside, &joints[..]) {
+    let (first, last) = match (adjacent, &joints[..]) {
         (Some(at), _) => (at, at),
         (None, [first, .., last]) => (first, last),
         (None, [only]) => (only, only),
@@ -398,7 +405,7 @@ fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
         .match_indices(';')
         .map(|(at, _)| (at..at + 1, [true; 2]))
         .collect();
-    // `Costs fell and sales were 5`: two clauses, where what is beside the figure has a verb of its own.
+    // `Costs fell and sales were 5`: two clauses, where what is next to the figure has a verb of its own.
     let first_verb = (0..words.len()).find(|at| is(&CLAUSE_VERBS, *at));
     let last_verb = (0..words.len()).rfind(|at| is(&CLAUSE_VERBS, *at));
     for (at, (word, range)) in words.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
-use stemma_document::{Line, Page, Rect, Word, WordReading};
+use stemma_document::{Line, Page, Rect, WordReading};
 use stemma_reading::tables::page::SourceLines;
 
 use super::citation::CitedRect;
@@ -82,9 +82,11 @@ impl<'a> QuoteTarget<'a> {
         let words = line.words.iter().zip(read.words().skip(before.sum()));
         let quoted =
             words.filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
-        let text = |word: &Word| line.text.get(word.start as usize..word.end as usize);
         quoted
-            .map(|(word, reading)| (text(word).unwrap_or_default(), reading))
+            .map(|(word, reading)| {
+                let text = line.text.get(word.start as usize..word.end as usize);
+                (text.unwrap_or_default(), reading)
+            })
             .collect()
     }
 

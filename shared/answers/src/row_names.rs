@@ -9,7 +9,7 @@ use stemma_reading::text_words::{blank, without_parentheses, words};
 pub(super) struct RowNames<'a> {
     text: &'a str,
     labels: Vec<String>,
-    /// For each label the bytes in which it stands word for word.
+    /// For each label the bytes that have it word for word.
     pub(super) spans: Vec<Option<Range<usize>>>,
 }
 

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_the_period_beside_them() {
+    fn figures_have_the_period_next_to_them() {
         for (text, expected) in [
             ("Revenue was $5 million in 2022.", vec![2022]),
             ("In 2022, revenue was $5 million.", vec![2022]),

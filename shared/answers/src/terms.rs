@@ -124,20 +124,20 @@ impl Terms {
     pub(super) fn measures(&self, words: &[String]) -> Vec<(&Measure, Range<usize>)> {
         let mut found: Vec<(&Measure, usize, usize)> = Vec::new();
         for measure in &self.measures {
-            let names = measure.names.iter();
-            let longest = names
+            let longest = measure
+                .names
+                .iter()
                 .filter_map(|name| Some((position(name, words)?, name.len())))
                 .max_by_key(|(_, length)| *length);
             found.extend(longest.map(|(at, length)| (measure, at, at + length)));
         }
-        let is_nested = |start: usize, end: usize| {
-            found
-                .iter()
-                .any(|(_, from, to)| *from <= start && end <= *to && (*to - *from) > (end - start))
-        };
         found
             .iter()
-            .filter(|(_, start, end)| !is_nested(*start, *end))
+            .filter(|(_, start, end)| {
+                found.iter().all(|(_, from, to)| {
+                    start < from || to < end || to - from <= end - start // not nested in it
+                })
+            })
             .map(|(measure, start, end)| (*measure, *start..*end))
             .collect()
     }

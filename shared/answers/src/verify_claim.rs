@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::polarity;
 use super::row_names::{RowNames, literal_length};
-use super::telling_words::{direction_words, synonym_words};
+use super::statement_words::{direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
 use stemma_reading::numbers::numbers;
 use stemma_reading::tokenizer::{content_words, tokenize};
@@ -33,7 +33,7 @@ pub(super) struct ClaimEvidence {
     pub(super) clauses: String,
     // The whole lines that the quotes are on.
     pub(super) lines: String,
-    // The labels of the rows in which figures of the statement stand.
+    // The labels of the rows that have figures of the statement.
     pub(super) labels: Vec<String>,
     // Names and section paths of the documents. Words of it count neither way.
     pub(super) location: String,

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError, VisionModel};
 use stemma_answers::{
-    Degradation, FigureDescription, GenerationUsage, PageImage, PageViewer, Sight, describe_page,
+    Degradation, FigureDescription, GenerationUsage, PageImage, PageViewer, PageVision,
+    describe_page,
 };
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
@@ -220,8 +221,8 @@ impl ArchiveViewer {
         }
     }
 
-    pub(crate) fn sight(&self) -> Sight<'_> {
-        Sight {
+    pub(crate) fn sight(&self) -> PageVision<'_> {
+        PageVision {
             client: &self.client,
             viewer: self,
         }

@@ -14,6 +14,8 @@ use stemma_catalog::items;
 pub const MAX_SECTIONS: usize = 50_000;
 /// Maximum words per document.
 pub const MAX_WORDS: usize = 8_000_000;
+// An equal text of at least this many words is not a coincidence.
+const MIN_DISTINCTIVE_WORDS: u32 = 16;
 // Lines read beyond those of the document: sections of an imported tree may overlap.
 const MAX_EXTRA_LINES: usize = 200_000;
 
@@ -40,6 +42,13 @@ pub(super) struct SectionFeatures<'a> {
     // Whether the heading is printed in the document.
     pub(super) is_heading: bool,
     lines: Vec<BodyLine<'a>>,
+}
+
+impl SectionFeatures<'_> {
+    // The text, if another section hardly has the same by coincidence.
+    pub(super) fn distinctive_body(&self) -> Option<u32> {
+        (self.words.1 - self.words.0 >= MIN_DISTINCTIVE_WORDS).then_some(self.body)
+    }
 }
 
 pub(super) struct DocumentFeatures<'a> {
@@ -182,8 +191,7 @@ impl<'a> DocumentFeatures<'a> {
 
     fn number_subtrees(
         &mut self,
-        keys: Vec<u32>,
-        bodies: &[u32],
+        (keys, bodies): (Vec<u32>, Vec<u32>),
         wholes: &mut HashMap<(u32, u32, Vec<u32>), u32>,
     ) {
         self.keys = keys;
@@ -226,33 +234,22 @@ impl<'a> DocumentFeatures<'a> {
     pub(super) fn quote(&self, at: u32, most_chars: usize) -> (String, Option<BodyLine<'a>>) {
         let sentence = &self.sentences[at as usize];
         let lines = &self.nodes[self.section_of_sentence[at as usize] as usize].lines;
-        let mut text = String::new();
-        for number in sentence.start.0..=sentence.end.0 {
-            let Some(line) = lines.get(number as usize) else {
-                break;
-            };
-            let from = if number == sentence.start.0 {
-                sentence.start.1 as usize
+        let (first, last) = (sentence.start, sentence.end);
+        let parts = (first.0..=last.0).map_while(|number| {
+            let line = lines.get(number as usize)?.text;
+            let from = if number == first.0 {
+                first.1 as usize
             } else {
                 0
             };
-            let to = if number == sentence.end.0 {
-                sentence.end.1 as usize
-            } else {
-                line.text.len()
+            let to = match number == last.0 {
+                true => last.1 as usize,
+                false => line.len(),
             };
-            for token in line
-                .text
-                .get(from..to)
-                .unwrap_or_default()
-                .split_whitespace()
-            {
-                if !text.is_empty() {
-                    text.push(' ');
-                }
-                text.push_str(token);
-            }
-        }
+            Some(line.get(from..to).unwrap_or_default())
+        });
+        let words: Vec<&str> = parts.flat_map(str::split_whitespace).collect();
+        let mut text = words.join(" ");
         if text.chars().nth(most_chars).is_some() {
             text = text.chars().take(most_chars).chain(['…']).collect();
         }
@@ -262,28 +259,22 @@ impl<'a> DocumentFeatures<'a> {
 
 // Gives equal sentences, texts and subtrees of both documents equal numbers.
 pub(super) fn number_texts(left: &mut DocumentFeatures<'_>, right: &mut DocumentFeatures<'_>) {
-    let mut keys_left = Vec::new();
-    let mut keys_right = Vec::new();
-    let mut bodies_left = Vec::new();
-    let mut bodies_right = Vec::new();
     let mut sentences: HashMap<&[Word], u32> = HashMap::new();
     let mut bodies: HashMap<&[Word], u32> = HashMap::new();
-    for (side, keys, own) in [
-        (&*left, &mut keys_left, &mut bodies_left),
-        (&*right, &mut keys_right, &mut bodies_right),
-    ] {
-        keys.extend(
-            (0..side.sentences.len() as u32).map(|at| intern(&mut sentences, side.sentence(at))),
-        );
-        own.extend(
-            side.nodes
-                .iter()
-                .map(|node| intern(&mut bodies, side.body_words(node))),
-        );
-    }
+    let [left_numbers, right_numbers] = [&*left, &*right].map(|side| {
+        let keys: Vec<u32> = (0..side.sentences.len() as u32)
+            .map(|at| intern(&mut sentences, side.sentence(at)))
+            .collect();
+        let bodies: Vec<u32> = side
+            .nodes
+            .iter()
+            .map(|node| intern(&mut bodies, side.body_words(node)))
+            .collect();
+        (keys, bodies)
+    });
     let mut wholes = HashMap::new();
-    left.number_subtrees(keys_left, &bodies_left, &mut wholes);
-    right.number_subtrees(keys_right, &bodies_right, &mut wholes);
+    left.number_subtrees(left_numbers, &mut wholes);
+    right.number_subtrees(right_numbers, &mut wholes);
 }
 
 // The sections from `root` down, or all, with their depth relative to it.

@@ -1,4 +1,4 @@
-//! Compares two filings section by section: last year's risk factors beside this year's.
+//! Compares two filings section by section: last year's risk factors with this year's.
 //!
 //! Sections are matched by Item, by title without number and date, and by their words weighted by rarity; matched parents and
 //! neighbors support a pair. Each section is then unchanged, modified, added or removed, and may also be renamed or moved. No
@@ -37,9 +37,9 @@ use serde::Serialize;
 use stemma_document::{PageNo, SectionId, SectionSpan, SectionTree, SourceBody};
 
 pub use churn::{Churn, ItemChurn};
-use features::{DocumentFeatures, Interner, number_texts};
+use features::{DocumentFeatures, Interner, SectionFeatures, number_texts};
 pub use features::{MAX_SECTIONS, MAX_WORDS};
-use matching::{SectionMatches, match_sections};
+use matching::match_sections;
 pub use prior_filing::{PriorFilingError, filing_for_year, filings_of_issuers, prior_filing};
 use sentence_diff::{SentenceDiff, diff_sentences};
 use sentence_index::SentenceIndex;
@@ -111,7 +111,7 @@ pub struct Alignment {
 }
 
 /// A section with its partner, or without one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Pair {
     /// `None` when the section was added.
     pub left: Option<SectionId>,
@@ -140,37 +140,32 @@ pub struct Pair {
 impl Pair {
     // The same pair with left and right swapped.
     fn mirrored(self) -> Self {
-        let outcome = match self.status {
+        let status = match self.status {
             DiffStatus::Added => DiffStatus::Removed,
             DiffStatus::Removed => DiffStatus::Added,
             other => other,
         };
-        let reworded = self
-            .reworded
-            .into_iter()
-            .map(|SentenceRewording { left, right }| SentenceRewording {
-                left: right,
-                right: left,
-            })
-            .collect();
-        let left = self.right;
-        let right = self.left;
-        let removed = self.added;
-        let added = self.removed;
+        let reworded = self.reworded;
         Self {
-            left,
-            right,
-            status: outcome,
-            removed,
-            added,
-            reworded,
+            left: self.right,
+            right: self.left,
+            status,
+            removed: self.added,
+            added: self.removed,
+            reworded: reworded
+                .into_iter()
+                .map(|SentenceRewording { left, right }| SentenceRewording {
+                    left: right,
+                    right: left,
+                })
+                .collect(),
             ..self
         }
     }
 }
 
 /// The change of a section's own text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffStatus {
     /// The same words.
@@ -181,6 +176,7 @@ pub enum DiffStatus {
     /// Only the left has the section.
     Removed,
     /// Both have it, but a text is not available.
+    #[default]
     Unknown,
 }
 
@@ -238,11 +234,9 @@ pub fn align(
     } else {
         (left, right)
     };
-    let one_own_form = form_of(one);
-    let other_own_form = form_of(other);
     // An unknown form is assumed to be the other's.
-    let one_form = titles::form_family(one_own_form.as_deref().or(other_own_form.as_deref()));
-    let other_form = titles::form_family(other_own_form.as_deref().or(one_own_form.as_deref()));
+    let one_form = titles::form_family(form_of(one).or(form_of(other)));
+    let other_form = titles::form_family(form_of(other).or(form_of(one)));
     let mut numbered = Interner::default();
     let mut one = DocumentFeatures::new(one, one_form, &mut numbered)?;
     let mut other = DocumentFeatures::new(other, other_form, &mut numbered)?;
@@ -252,24 +246,27 @@ pub fn align(
     let same_form = one_form == other_form;
     let matched = match_sections(&one, &other, &weights, lexicon.len(), same_form);
     let moved = moves::moved_sections(&one, &other, &matched, same_form);
-    let builder = AlignmentBuilder {
-        left: &one,
-        right: &other,
+    let builder = PairBuilder {
+        left: Side::new(&one),
+        right: Side::new(&other),
         weights: &weights,
         lexicon,
-        options,
-        matched: &matched,
+        sentences: options.sentences,
     };
-    Ok(builder.build(&moved, swapped))
+    let pairs = moves::pair_order(&matched, swapped)
+        .into_iter()
+        .map(|(left, right)| {
+            let pair = builder.pair(left, right, &moved);
+            if swapped { pair.mirrored() } else { pair }
+        })
+        .collect();
+    let (items, all) = churn::churn(&one, &other, &matched, lexicon, swapped);
+    Ok(Alignment { pairs, items, all })
 }
 
-fn form_of(input: &AlignInput<'_>) -> Option<String> {
-    input
-        .tree
-        .facts
-        .form
-        .as_ref()
-        .map(|fact| fact.value.clone())
+fn form_of<'a>(input: &AlignInput<'a>) -> Option<&'a str> {
+    let form = input.tree.facts.form.as_ref();
+    form.map(|fact| fact.value.as_str())
 }
 
 // A total order of documents by content.
@@ -304,191 +301,143 @@ fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ord
         .then_with(|| lines(one).cmp(lines(other)))
 }
 
-struct AlignmentBuilder<'t> {
-    left: &'t DocumentFeatures<'t>,
-    right: &'t DocumentFeatures<'t>,
-    weights: &'t TermWeights,
-    lexicon: &'t Lexicon,
-    options: &'t AlignOptions,
-    matched: &'t SectionMatches,
+// One of the two documents.
+struct Side<'t> {
+    features: &'t DocumentFeatures<'t>,
+    sentence_keys: HashSet<u32>,
+    index: SentenceIndex,
 }
 
-impl AlignmentBuilder<'_> {
-    // `swapped`: the caller's left is the right here.
-    fn build(&self, moved: &[bool], swapped: bool) -> Alignment {
-        let left_keys = self.sentence_keys(self.left);
-        let right_keys = self.sentence_keys(self.right);
-        let sentence_indexes = [
-            SentenceIndex::new(self.left),
-            SentenceIndex::new(self.right),
-        ];
-        let mut pairs = Vec::new();
-        for (one, other) in moves::pair_order(self.matched, swapped) {
-            let pair = match (one, other) {
-                (Some(one), Some(other)) => {
-                    self.matched_pair(one, other, moved[one as usize], &left_keys, &right_keys)
-                }
-                (Some(one), None) => self.unmatched_pair(
-                    self.left,
-                    one,
-                    DiffStatus::Removed,
-                    &right_keys,
-                    &sentence_indexes[1],
-                    self.right,
-                ),
-                (None, Some(other)) => self.unmatched_pair(
-                    self.right,
-                    other,
-                    DiffStatus::Added,
-                    &left_keys,
-                    &sentence_indexes[0],
-                    self.left,
-                ),
-                (None, None) => continue,
-            };
-            pairs.push(if swapped { pair.mirrored() } else { pair });
+impl<'t> Side<'t> {
+    fn new(features: &'t DocumentFeatures<'t>) -> Self {
+        Self {
+            features,
+            sentence_keys: features.keys.iter().copied().collect(),
+            index: SentenceIndex::new(features),
         }
-        let (items, all) = churn::churn(self.left, self.right, self.matched, self.lexicon, swapped);
-        Alignment { pairs, items, all }
     }
 
-    fn sentence_keys(&self, side: &DocumentFeatures<'_>) -> HashSet<u32> {
-        side.keys.iter().copied().collect()
+    fn node(&self, at: u32) -> &SectionFeatures<'t> {
+        &self.features.nodes[at as usize]
     }
+}
 
-    fn matched_pair(
-        &self,
-        one: u32,
-        other: u32,
-        moved: bool,
-        left_keys: &HashSet<u32>,
-        right_keys: &HashSet<u32>,
-    ) -> Pair {
-        let left = &self.left.nodes[one as usize];
-        let right = &self.right.nodes[other as usize];
-        let compared = self.left.has_text && self.right.has_text;
+struct PairBuilder<'t> {
+    left: Side<'t>,
+    right: Side<'t>,
+    weights: &'t TermWeights,
+    lexicon: &'t Lexicon,
+    // The most sentences that are quoted of each kind.
+    sentences: usize,
+}
+
+impl PairBuilder<'_> {
+    fn pair(&self, left: Option<u32>, right: Option<u32>, moved: &[bool]) -> Pair {
         let mut pair = Pair {
-            left: Some(left.section.id),
-            right: Some(right.section.id),
-            status: DiffStatus::Unknown,
-            renamed: left.title != right.title,
-            moved,
-            similarity: None,
-            stands_in: None,
-            removed: Vec::new(),
-            added: Vec::new(),
-            reworded: Vec::new(),
+            left: left.map(|at| self.left.node(at).section.id),
+            right: right.map(|at| self.right.node(at).section.id),
+            ..Pair::default()
         };
-        if !compared {
-            return pair;
+        match (left, right) {
+            (Some(one), Some(other)) => {
+                pair.renamed = self.left.node(one).title != self.right.node(other).title;
+                pair.moved = moved[one as usize];
+                self.compare_texts(one, other, &mut pair);
+            }
+            (Some(at), None) => {
+                pair.status = DiffStatus::Removed;
+                (pair.removed, pair.stands_in) = self.unmatched(&self.left, at, &self.right);
+            }
+            (None, Some(at)) => {
+                pair.status = DiffStatus::Added;
+                (pair.added, pair.stands_in) = self.unmatched(&self.right, at, &self.left);
+            }
+            (None, None) => {}
         }
-        if left.body == right.body {
+        pair
+    }
+
+    fn compare_texts(&self, one: u32, other: u32, pair: &mut Pair) {
+        let (left, right) = (&self.left, &self.right);
+        if !left.features.has_text || !right.features.has_text {
+            return;
+        }
+        if left.node(one).body == right.node(other).body {
             (pair.status, pair.similarity) = (DiffStatus::Unchanged, Some(1.0));
-            return pair;
+            return;
         }
         let changes = diff_sentences(
-            (self.left, left.sentences),
-            (self.right, right.sentences),
+            (left.features, left.node(one).sentences),
+            (right.features, right.node(other).sentences),
             self.lexicon,
         );
         pair.status = DiffStatus::Modified;
         pair.similarity = Some(changes.similarity());
-        pair.removed = self.top_sentences(self.left, &changes.removed, right_keys);
-        pair.added = self.top_sentences(self.right, &changes.added, left_keys);
+        pair.removed = self.top_sentences(left, changes.removed.iter().copied(), right);
+        pair.added = self.top_sentences(right, changes.added.iter().copied(), left);
         pair.reworded = self.top_reworded(&changes);
-        pair
     }
 
-    fn unmatched_pair(
+    // Quotes of a section without a partner, and the section of the other document that has most of its words.
+    fn unmatched(
         &self,
-        side: &DocumentFeatures<'_>,
+        side: &Side<'_>,
         at: u32,
-        outcome: DiffStatus,
-        elsewhere: &HashSet<u32>,
-        others_index: &SentenceIndex,
-        others: &DocumentFeatures<'_>,
-    ) -> Pair {
-        let node = &side.nodes[at as usize];
-        let sentences: Vec<u32> = (node.sentences.0..node.sentences.1).collect();
-        let sentences_shown = self.top_sentences(side, &sentences, elsewhere);
-        let (left, right) = match outcome {
-            DiffStatus::Removed => (Some(node.section.id), None),
-            _ => (None, Some(node.section.id)),
-        };
-        let (removed, added) = if left.is_some() {
-            (sentences_shown, Vec::new())
-        } else {
-            (Vec::new(), sentences_shown)
-        };
-        let stands_in = others_index
-            .main_section(side, at)
-            .map(|(section, _)| others.nodes[section as usize].section.id);
-        let renamed = false;
-        let moved = false;
-        let similarity = None;
-        let reworded = Vec::new();
-        Pair {
-            left,
-            right,
-            status: outcome,
-            renamed,
-            moved,
-            similarity,
-            stands_in,
-            removed,
-            added,
-            reworded,
-        }
+        others: &Side<'_>,
+    ) -> (Vec<QuotedSentence>, Option<SectionId>) {
+        let (first, last) = side.node(at).sentences;
+        let stands_in = others.index.main_section(side.features, at);
+        (
+            self.top_sentences(side, first..last, others),
+            stands_in.map(|(section, _)| others.node(section).section.id),
+        )
     }
 
-    // The sentences with the highest term weight, in reading order, except those that occur elsewhere in the other document.
+    // The sentences with the highest term weight, in reading order, except those that occur anywhere in the other document.
     fn top_sentences(
         &self,
-        side: &DocumentFeatures<'_>,
-        sentences: &[u32],
-        elsewhere: &HashSet<u32>,
+        side: &Side<'_>,
+        sentences: impl Iterator<Item = u32>,
+        others: &Side<'_>,
     ) -> Vec<QuotedSentence> {
-        let lexicon = self.lexicon;
+        let features = side.features;
         let mut candidates: Vec<(f32, u32)> = sentences
-            .iter()
-            .filter_map(|at: &u32| {
-                let words = side.sentence(*at);
-                let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
-                let is_new = !elsewhere.contains(&side.keys[*at as usize]);
-                (is_new && is_quotable(words, lexicon)).then_some((weight, *at))
+            .filter(|at| !others.sentence_keys.contains(&features.keys[*at as usize]))
+            .filter(|at| is_quotable(features.sentence(*at), self.lexicon))
+            .map(|at| {
+                let words = features.sentence(at).iter();
+                (words.map(|word| self.weights.weight(*word)).sum(), at)
             })
             .collect();
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        candidates.truncate(self.options.sentences);
+        candidates.truncate(self.sentences);
         candidates.sort_unstable_by_key(|(_, at)| *at);
         candidates
             .into_iter()
-            .map(|(_, at)| quote_sentence(side, at))
+            .map(|(_, at)| quote_sentence(features, at))
             .collect()
     }
 
     // The sentences with most changed words, in reading order, without table rows.
     fn top_reworded(&self, changes: &SentenceDiff) -> Vec<SentenceRewording> {
-        let lexicon = self.lexicon;
+        let (left, right) = (self.left.features, self.right.features);
         let mut candidates: Vec<(usize, u32, u32)> = changes
             .reworded
             .iter()
-            .filter_map(|(one, other, common): &(u32, u32, u32)| {
-                let left = self.left.sentence(*one);
-                let right = self.right.sentence(*other);
-                let changed = left.len() + right.len() - 2 * (*common as usize);
-
-                is_quotable(left, lexicon).then_some((changed, *one, *other))
+            .filter(|(one, ..)| is_quotable(left.sentence(*one), self.lexicon))
+            .map(|(one, other, common)| {
+                let words = left.sentence(*one).len() + right.sentence(*other).len();
+                (words - 2 * (*common as usize), *one, *other)
             })
             .collect();
         candidates.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        candidates.truncate(self.options.sentences);
+        candidates.truncate(self.sentences);
         candidates.sort_unstable_by_key(|(_, one, _)| *one);
         candidates
             .into_iter()
             .map(|(_, one, other)| SentenceRewording {
-                left: quote_sentence(self.left, one),
-                right: quote_sentence(self.right, other),
+                left: quote_sentence(left, one),
+                right: quote_sentence(right, other),
             })
             .collect()
     }
@@ -502,6 +451,7 @@ fn is_quotable(words: &[sentences::Word], lexicon: &Lexicon) -> bool {
         .count();
     lettered >= MIN_QUOTED_WORDS && lettered * 3 >= words.len() * 2
 }
+
 fn quote_sentence(side: &DocumentFeatures<'_>, at: u32) -> QuotedSentence {
     let (text, line) = side.quote(at, SENTENCE_CHARS);
     let page = line.and_then(|line| line.page).map(|page| page.get());

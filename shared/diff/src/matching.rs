@@ -4,7 +4,7 @@
 //! scored and accepted from the best down, in rounds with decreasing thresholds: pairs accepted in one round raise or
 //! lower the scores of pairs around them in the next.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::features::{DocumentFeatures, SectionFeatures};
 use super::sentence_index::SentenceIndex;
@@ -17,9 +17,6 @@ const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.42];
 const MAX_FULL_COMPARE: usize = 8;
 // With more, only sections at about the same rank among them are compared.
 const MAX_RANK_DISTANCE: usize = 2;
-// An equal text of at least this many words is no coincidence.
-const MIN_DISTINCTIVE_WORDS: usize = 16;
-
 struct PairCandidate {
     left: u32,
     right: u32,
@@ -208,14 +205,7 @@ fn candidates(
     let mut pairs: Vec<(u32, u32)> = Vec::new();
     equal_pairs(left, right, |node| Some(node.title), &mut pairs);
     equal_pairs(left, right, |node| Some(node.path), &mut pairs);
-    equal_pairs(
-        left,
-        right,
-        |node: &SectionFeatures<'_>| {
-            ((node.words.1 - node.words.0) as usize >= MIN_DISTINCTIVE_WORDS).then_some(node.body)
-        },
-        &mut pairs,
-    );
+    equal_pairs(left, right, |node| node.distinctive_body(), &mut pairs);
     equal_pairs(left, right, |node| node.item, &mut pairs);
     let terms_left = similarity::terms(left, weights);
     let terms_right = similarity::terms(right, weights);
@@ -224,20 +214,9 @@ fn candidates(
         (&terms_left, &terms_right, 6),
         (&titles_left, &titles_right, 4),
     ] {
-        let forward = similarity::nearest(these, others, words, most);
+        pairs.extend(similarity::nearest(these, others, words, most));
         let backward = similarity::nearest(others, these, words, most);
-        pairs.extend(
-            forward
-                .iter()
-                .enumerate()
-                .flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))),
-        );
-        pairs.extend(
-            backward
-                .iter()
-                .enumerate()
-                .flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))),
-        );
+        pairs.extend(backward.into_iter().map(|(other, one)| (one, other)));
     }
     pairs.sort_unstable();
     pairs.dedup();
@@ -247,12 +226,9 @@ fn candidates(
             let at = one as usize;
             let with = other as usize;
             let title = similarity::cosine(&titles_left[at], &titles_right[with]);
-            let text = similarity::cosine(&terms_left[at], &terms_right[with]);
-            let texts =
-                (!terms_left[at].is_empty() || !terms_right[with].is_empty()).then_some(text);
-            let left_node = &left.nodes[at];
-            let right_node = &right.nodes[with];
-            let base = pair_score(left_node, right_node, title, texts, same_form);
+            let has_text = !terms_left[at].is_empty() || !terms_right[with].is_empty();
+            let text = has_text.then(|| similarity::cosine(&terms_left[at], &terms_right[with]));
+            let base = pair_score(&left.nodes[at], &right.nodes[with], title, text, same_form);
             let place =
                 |at: u32, side: &DocumentFeatures<'_>| at as f32 / side.nodes.len().max(1) as f32;
             PairCandidate {
@@ -307,48 +283,26 @@ fn title_terms(
     words: usize,
 ) -> (Vec<Terms>, Vec<Terms>) {
     let mut having = vec![0u32; words];
+    let titles = [left, right].map(|side| {
+        let titles = side.title_words.iter().map(|title| {
+            let title: BTreeSet<Word> = title.iter().copied().collect();
+            title.iter().for_each(|word| having[*word as usize] += 1);
+            title
+        });
+        titles.collect::<Vec<_>>()
+    });
     let all = left.nodes.len() + right.nodes.len();
-    let left = distinct_title_words(left);
-    let right = distinct_title_words(right);
-    left.iter()
-        .chain(&right)
-        .flatten()
-        .for_each(|word| having[*word as usize] += 1);
-    let weights: Vec<f32> = having
-        .into_iter()
-        .map(|count| (1.0 + all as f32 / count.max(1) as f32).ln())
-        .collect();
-    (weigh_titles(left, &weights), weigh_titles(right, &weights))
-}
-
-fn distinct_title_words(side: &DocumentFeatures<'_>) -> Vec<Vec<Word>> {
-    side.title_words
-        .iter()
-        .map(|title| {
-            let mut title = title.clone();
-            title.sort_unstable();
-            title.dedup();
-            title
-        })
-        .collect()
-}
-
-fn weigh_titles(titles: Vec<Vec<Word>>, weights: &[f32]) -> Vec<Terms> {
-    titles
-        .into_iter()
-        .map(|title| {
-            let length = title
-                .iter()
-                .map(|word| weights[*word as usize].powi(2))
-                .sum::<f32>()
-                .sqrt()
-                .max(f32::MIN_POSITIVE);
-            title
-                .into_iter()
-                .map(|word| (word, weights[word as usize] / length))
-                .collect()
-        })
-        .collect()
+    let [left, right] = titles.map(|titles| {
+        let terms = titles.into_iter().map(|title| {
+            let terms = title.into_iter().map(|word| {
+                let titles = having[word as usize] as f32;
+                (word, (1.0 + all as f32 / titles).ln())
+            });
+            similarity::unit_length(terms.collect())
+        });
+        terms.collect()
+    });
+    (left, right)
 }
 
 // Score of a pair regardless of context; the constants are fitted. `text` is `None` when neither side has text.
@@ -360,25 +314,18 @@ fn pair_score(
     same_form: bool,
 ) -> f32 {
     let same_title = left.title == right.title;
-    let left_words = (left.words.1 - left.words.0) as usize;
-    let same_text = left.body == right.body && left_words >= MIN_DISTINCTIVE_WORDS;
+    let same_text = left.body == right.body && left.distinctive_body().is_some();
     let items = match (left.item, right.item) {
         (Some(one), Some(other)) if one == other => 0.3,
         // On one form, another Item number is another subject; across forms, numbers without a shared key say less.
-        (Some(_), Some(_)) => {
-            if same_form {
-                -0.35
-            } else {
-                -0.25
-            }
-        }
+        (Some(_), Some(_)) if same_form => -0.35,
+        (Some(_), Some(_)) => -0.25,
         (None, None) => 0.0,
         _ => -0.08,
     };
-    let kinds = if left.is_heading == right.is_heading {
-        0.0
-    } else {
-        -0.1
+    let kinds = match left.is_heading == right.is_heading {
+        true => 0.0,
+        false => -0.1,
     };
     let likeness = match text {
         _ if same_text && same_title => 1.0,
@@ -389,10 +336,6 @@ fn pair_score(
         None => 0.7 * title,
     };
     // The same Item is the same section, even with an entirely new text.
-    let likeness = if items > 0.0 {
-        likeness.max(0.35)
-    } else {
-        likeness
-    };
-    likeness + items + kinds
+    let least = if items > 0.0 { 0.35 } else { 0.0 };
+    likeness.max(least) + items + kinds
 }

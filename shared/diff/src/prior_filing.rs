@@ -17,7 +17,6 @@ const MAX_CANDIDATES: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorFilingError {
     /// The document lacks the facts that identify its predecessor.
-
     #[error(
         "`{document}` does not state its {missing}, so the filing before it is unknown; name it"
     )]
@@ -69,90 +68,52 @@ pub enum PriorFilingError {
 /// [`PriorFilingError`] when there is no such filing or more than one, with candidates.
 pub fn prior_filing(
     catalog: &Catalog,
-    catalog_document: &CatalogDocument,
+    document: &CatalogDocument,
 ) -> Result<Arc<CatalogDocument>, PriorFilingError> {
-    let document = catalog_document.label.clone();
-    let facts = catalog_document.entry().map(|entry| &entry.facts);
-    let lacking = |missing, candidates| PriorFilingError::NotAFiling {
-        document: document.clone(),
+    let lacking = |missing, candidates: &[Arc<CatalogDocument>]| PriorFilingError::NotAFiling {
+        document: document.label.clone(),
         missing,
-        candidates,
+        candidates: labels(candidates),
     };
-    let Some((facts, issuer)) = facts.and_then(|facts| Some((facts, facts.issuer.as_ref()?)))
-    else {
-        return Err(lacking("issuer", Vec::new()));
-    };
+    let named = facts_of(document).and_then(|facts| Some((facts, fact_value(&facts.issuer)?)));
+    let (facts, issuer) = named.ok_or_else(|| lacking("issuer", &[]))?;
     let mut same = Vec::new();
     for other in catalog.list(&may_be_issued_by(catalog, facts)?) {
         let other = other?;
-        if other.doc() != catalog_document.doc() && is_issued_by(&other, facts) {
+        if other.doc() != document.doc() && is_issued_by(&other, facts) {
             same.push(other);
         }
     }
-    let Some(form) = fact_value(&facts.form) else {
-        return Err(lacking("form", labels(&same)));
-    };
-
-    let Some(period) = period_text(facts) else {
-        return Err(lacking("period", labels(&same)));
-    };
-    // A quarter is compared with the same quarter of the year before: business is seasonal.
-    let quarter = fact_value(&facts.fiscal_period).filter(|_| form_family(Some(form)) == "10-Q");
+    let form = fact_value(&facts.form).ok_or_else(|| lacking("form", &same))?;
+    let period = period_of(facts).ok_or_else(|| lacking("period", &same))?;
     let amends = form.ends_with("/A");
-    let all: Vec<Arc<CatalogDocument>> = same
-        .iter()
-        .filter(|other| {
-            facts_of(other)
-                .and_then(|facts| fact_value(&facts.form))
-                .is_some_and(|other| other == form_family(Some(form)))
-        })
-        .filter(|other| {
-            facts_of(other)
-                .and_then(period_text)
-                .is_some_and(|theirs| theirs < period || amends && theirs == period)
-        })
-        .cloned()
-        .collect();
-    let last_year: Vec<Arc<CatalogDocument>> = all
-        .iter()
-        .filter(|other| {
-            let theirs = facts_of(other).and_then(|facts| fact_value(&facts.fiscal_period));
-            quarter.is_none_or(|quarter| theirs == Some(quarter))
-        })
-        .cloned()
-        .collect();
-    let among = if last_year.is_empty() { all } else { last_year };
-    let latest = among
-        .iter()
-        .filter_map(|other| facts_of(other).and_then(period_text))
-        .max();
-    let earlier: Vec<Arc<CatalogDocument>> = among
-        .into_iter()
-        .filter(|other| facts_of(other).and_then(period_text) == latest)
-        .collect();
-    let issuer = issuer.value.clone();
-    match earlier.as_slice() {
-        [] => {
-            let candidates = nearest_labels(&same, &period);
-            Err(PriorFilingError::None {
-                form: form.into(),
-                issuer,
-                period,
-                candidates,
-            })
-        }
-        [one] => Ok(Arc::clone(one)),
-        more => {
-            let count = more.len();
-            let candidates = labels(more);
-            Err(PriorFilingError::Several {
-                issuer,
-                period: latest.unwrap_or_default(),
-                count,
-                candidates,
-            })
-        }
+    let family = form_family(Some(form));
+    let mut earlier = select(&same, |theirs| {
+        let ended = period_of(theirs);
+        fact_value(&theirs.form) == Some(family)
+            && ended.is_some_and(|ended| ended < period || amends && ended == period)
+    });
+    // A quarter is compared with the same quarter of the year before: business is seasonal.
+    let quarter = fact_value(&facts.fiscal_period);
+    let same_quarter = select(&earlier, |theirs| {
+        family == "10-Q" && quarter.is_some() && fact_value(&theirs.fiscal_period) == quarter
+    });
+    if !same_quarter.is_empty() {
+        earlier = same_quarter;
     }
+    let periods = earlier
+        .iter()
+        .filter_map(|other| period_of(facts_of(other)?));
+    let latest = periods.max();
+    let latest_filings = select(&earlier, |theirs| period_of(theirs) == latest);
+    only_filing(&latest_filings, issuer, latest.unwrap_or_default())?.ok_or_else(|| {
+        PriorFilingError::None {
+            form: form.into(),
+            issuer: issuer.into(),
+            period: period.into(),
+            candidates: nearest_labels(&same, period),
+        }
+    })
 }
 
 /// The filing of a fiscal year among `filings`, on `form` if given. Without a form an annual report is preferred; amendments count
@@ -165,57 +126,57 @@ pub fn filing_for_year(
     form: Option<&str>,
     year: &str,
 ) -> Result<Arc<CatalogDocument>, PriorFilingError> {
-    let of_year: Vec<Arc<CatalogDocument>> = filings
+    let of_year = select(filings, |facts| {
+        fact_value(&facts.fiscal_year) == Some(year)
+    });
+    let mut on_form = select(&of_year, |facts| {
+        fact_value(&facts.form) == Some(form.unwrap_or("10-K"))
+    });
+    if form.is_none() && on_form.is_empty() {
+        on_form.clone_from(&of_year);
+    }
+    let first = filings.first().and_then(|document| facts_of(document));
+    let issuer = first.and_then(|facts| fact_value(&facts.issuer));
+    let issuer = issuer.unwrap_or("the company");
+    only_filing(&on_form, issuer, year)?.ok_or_else(|| PriorFilingError::NoYear {
+        form: form.unwrap_or("filing").into(),
+        issuer: issuer.into(),
+        year: year.into(),
+        candidates: labels(if of_year.is_empty() {
+            filings
+        } else {
+            &of_year
+        }),
+    })
+}
+
+fn select(
+    filings: &[Arc<CatalogDocument>],
+    fits: impl Fn(&FilingFacts) -> bool,
+) -> Vec<Arc<CatalogDocument>> {
+    filings
         .iter()
-        .filter(|document| {
-            facts_of(document).and_then(|facts| fact_value(&facts.fiscal_year)) == Some(year)
-        })
+        .filter(|document| facts_of(document).is_some_and(&fits))
         .cloned()
-        .collect();
-    let best_matches = match form {
-        Some(form) => on_form(&of_year, form),
-        None => Some(on_form(&of_year, "10-K"))
-            .filter(|annual| !annual.is_empty())
-            .unwrap_or_else(|| of_year.clone()),
-    };
-    let issuer = filings
-        .first()
-        .and_then(|document| facts_of(document))
-        .and_then(|facts| fact_value(&facts.issuer));
-    let issuer = issuer.unwrap_or("the company").to_owned();
-    match best_matches.as_slice() {
-        [one] => Ok(Arc::clone(one)),
-        [] => {
-            let candidates = if of_year.is_empty() {
-                labels(filings)
-            } else {
-                labels(&of_year)
-            };
-            let form = form.unwrap_or("filing").to_owned();
-            Err(PriorFilingError::NoYear {
-                form,
-                issuer,
-                year: year.into(),
-                candidates,
-            })
-        }
+        .collect()
+}
+
+// `None` if there is no filing.
+fn only_filing(
+    filings: &[Arc<CatalogDocument>],
+    issuer: &str,
+    period: &str,
+) -> Result<Option<Arc<CatalogDocument>>, PriorFilingError> {
+    match filings {
+        [] => Ok(None),
+        [one] => Ok(Some(Arc::clone(one))),
         more => Err(PriorFilingError::Several {
-            issuer,
-            period: year.into(),
+            issuer: issuer.into(),
+            period: period.into(),
             count: more.len(),
             candidates: labels(more),
         }),
     }
-}
-
-fn on_form(filings: &[Arc<CatalogDocument>], form: &str) -> Vec<Arc<CatalogDocument>> {
-    filings
-        .iter()
-        .filter(|document| {
-            facts_of(document).and_then(|facts| fact_value(&facts.form)) == Some(form)
-        })
-        .cloned()
-        .collect()
 }
 
 /// All filings of the issuers of `filings`, under any name: `ADOBE SYSTEMS INCORPORATED` and `ADOBE INC.` share a file number.
@@ -253,8 +214,8 @@ fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<Docume
     }
     if let Some(issuer) = fact_value(&facts.issuer) {
         let name = company_key(issuer);
-        let is_same = |other: &str| company_key(other) == name;
-        documents = documents.or(&catalog.with_spelling(Property::Company, &is_same)?);
+        let same = catalog.with_spelling(Property::Company, &|other| company_key(other) == name)?;
+        documents = documents.or(&same);
     }
     Ok(documents)
 }
@@ -281,14 +242,12 @@ fn same_number(one: &Option<Fact>, other: &Option<Fact>) -> Option<bool> {
 }
 
 // End of the period, else the fiscal year. ISO dates and years compare as text.
-fn period_text(facts: &FilingFacts) -> Option<String> {
-    fact_value(&facts.period_end)
-        .or_else(|| fact_value(&facts.fiscal_year))
-        .map(str::to_owned)
+fn period_of(facts: &FilingFacts) -> Option<&str> {
+    fact_value(&facts.period_end).or_else(|| fact_value(&facts.fiscal_year))
 }
 
-fn labels(document: &[Arc<CatalogDocument>]) -> Vec<String> {
-    document
+fn labels(documents: &[Arc<CatalogDocument>]) -> Vec<String> {
+    documents
         .iter()
         .take(MAX_CANDIDATES)
         .map(|document| document.label.clone())
@@ -296,19 +255,16 @@ fn labels(document: &[Arc<CatalogDocument>]) -> Vec<String> {
 }
 
 fn leading_year(text: &str) -> i64 {
-    text.get(..4)
-        .and_then(|year| year.parse::<i64>().ok())
-        .unwrap_or(0)
+    let year = text.get(..4).and_then(|year| year.parse().ok());
+    year.unwrap_or(0)
 }
 
-fn nearest_labels(document: &[Arc<CatalogDocument>], period: &str) -> Vec<String> {
-    let mut sorted = document.to_vec();
+fn nearest_labels(documents: &[Arc<CatalogDocument>], period: &str) -> Vec<String> {
+    let mut sorted = documents.to_vec();
     sorted.sort_by_key(|other| {
-        let theirs = facts_of(other).and_then(period_text).unwrap_or_default();
-        (
-            leading_year(&theirs).abs_diff(leading_year(period)),
-            other.label.clone(),
-        )
+        let theirs = facts_of(other).and_then(period_of).unwrap_or_default();
+        let distance = leading_year(theirs).abs_diff(leading_year(period));
+        (distance, other.label.clone())
     });
     labels(&sorted)
 }

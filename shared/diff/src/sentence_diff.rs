@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
 use super::features::DocumentFeatures;
 use super::sentences::{Lexicon, Word};
 
@@ -52,38 +54,29 @@ pub(super) fn diff_sentences(
     };
     let ones = (from.0..from.1).collect();
     let others = (to.0..to.1).collect();
-    let (pairs, ones, others) = pair_by_key(
-        (left, ones),
-        (right, others),
-        |side: &DocumentFeatures<'_>, at: u32| Some(side.keys[at as usize]),
-    );
+    let (pairs, ones, others) = pair_by_key((left, ones), (right, others), |side, at| {
+        Some(side.keys[at as usize])
+    });
     changes.common_words += pairs
         .iter()
         .map(|(at, _)| left.sentence(*at).len() as u64)
         .sum::<u64>();
-    let (rows, ones, others) = pair_by_key(
-        (left, ones),
-        (right, others),
-        |side: &DocumentFeatures<'_>, at: u32| row_label(side.sentence(at), lexicon),
-    );
-    let mut reworded: Vec<(u32, u32, u32)> = rows
-        .into_iter()
-        .map(|(one, other)| {
-            (
-                one,
-                other,
-                common_subsequence_len(left.sentence(one), right.sentence(other)),
-            )
-        })
-        .collect();
-    let (more, removed, added) = pair_similar((left, ones), (right, others), lexicon);
-    reworded.extend(more);
-    reworded.sort_unstable();
-    changes.common_words += reworded
-        .iter()
-        .map(|(_, _, common)| u64::from(*common))
-        .sum::<u64>();
-    (changes.removed, changes.added, changes.reworded) = (removed, added, reworded);
+    let (rows, ones, others) = pair_by_key((left, ones), (right, others), |side, at| {
+        row_label(side.sentence(at), lexicon)
+    });
+    changes
+        .reworded
+        .extend(rows.into_iter().map(|(one, other)| {
+            let common = common_subsequence_len(left.sentence(one), right.sentence(other));
+            (one, other, common)
+        }));
+    let (similar, removed, added) = pair_similar((left, ones), (right, others), lexicon);
+    changes.reworded.extend(similar);
+    changes.reworded.sort_unstable();
+    for (.., common) in &changes.reworded {
+        changes.common_words += u64::from(*common);
+    }
+    (changes.removed, changes.added) = (removed, added);
     changes
 }
 
@@ -127,11 +120,7 @@ fn pair_by_key<K: std::hash::Hash + Eq>(
 
 // The words of a table row without its figures; `None` for other sentences.
 fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
-    let words: Vec<Word> = sentence
-        .iter()
-        .copied()
-        .filter(|word| lexicon.has_letter(*word))
-        .collect();
+    let words = lettered_words(sentence, lexicon);
     (!words.is_empty() && words.len() < sentence.len()).then_some(words)
 }
 
@@ -198,68 +187,22 @@ fn pair_similar(
 }
 
 fn distinct_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
-    let mut words: Vec<Word> = sentence
-        .iter()
-        .copied()
-        .filter(|word| lexicon.has_letter(*word))
-        .collect();
+    let mut words = lettered_words(sentence, lexicon);
     words.sort_unstable();
     words.dedup();
     words
 }
 
-// Bit-parallel longest common subsequence, one bit per word of `one` (Hyyrö 2004).
-pub(super) fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
-    let one = &one[..one.len().min(128)];
-    let mut places: Vec<(Word, u128)> = Vec::with_capacity(one.len());
-    for (at, word) in one.iter().enumerate() {
-        places.push((*word, 1 << at));
-    }
-    places.sort_unstable();
-    places.dedup_by(|next, previous| {
-        let same = next.0 == previous.0;
-        if same {
-            previous.1 |= next.1;
-        }
-        same
-    });
-    let mut row = u128::MAX;
-    for word in other {
-        let Ok(positions) = places.binary_search_by_key(word, |(word, _)| *word) else {
-            continue;
-        };
-        let hit = row & places[positions].1;
-        row = row.wrapping_add(hit) | (row - hit);
-    }
-    let inside = if one.len() == 128 {
-        u128::MAX
-    } else {
-        (1u128 << one.len()) - 1
-    };
-    (!row & inside).count_ones()
+fn lettered_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
+    let words = sentence.iter().copied();
+    words.filter(|word| lexicon.has_letter(*word)).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn words_in_common_are_the_longest_common_subsequence(
-            one in prop::collection::vec(0u32..6, 0..40),
-            other in prop::collection::vec(0u32..6, 0..40),
-        ) {
-            let mut table = vec![vec![0u32; other.len() + 1]; one.len() + 1];
-            for (i, a) in one.iter().enumerate() {
-                for (j, b) in other.iter().enumerate() {
-                    let diagonal = table[i][j] + u32::from(a == b);
-                    table[i + 1][j + 1] = diagonal.max(table[i][j + 1]).max(table[i + 1][j]);
-                }
-            }
-            prop_assert_eq!(common_subsequence_len(&one, &other), table[one.len()][other.len()]);
-            prop_assert_eq!(common_subsequence_len(&other, &one), common_subsequence_len(&one, &other));
-        }
-    }
+// Length of the longest common subsequence of words.
+fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
+    capture_diff_slices(Algorithm::Myers, one, other)
+        .into_iter()
+        .filter(|op| op.tag() == DiffTag::Equal)
+        .map(|op| op.old_range().len() as u32)
+        .sum()
 }

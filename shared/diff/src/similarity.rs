@@ -74,10 +74,13 @@ pub(super) fn terms(side: &DocumentFeatures<'_>, weights: &TermWeights) -> Vec<T
             counts[parent as usize] = heaviest(merged, weights);
         }
     }
+    for terms in &mut counts {
+        for (word, value) in &mut *terms {
+            *value = scaled_weight(*value, weights.weight(*word));
+        }
+        *terms = unit_length(std::mem::take(terms));
+    }
     counts
-        .into_iter()
-        .map(|counts| normalized(counts, weights))
-        .collect()
 }
 
 fn count_terms(mut words: Vec<Word>, weights: &TermWeights) -> Terms {
@@ -131,19 +134,10 @@ fn merge(one: &[(Word, f32)], other: &[(Word, f32)]) -> Terms {
     merged
 }
 
-fn normalized(counts: Terms, weights: &TermWeights) -> Terms {
-    let mut terms: Terms = counts
-        .into_iter()
-        .map(|(word, count)| (word, scaled_weight(count, weights.weight(word))))
-        .collect();
-    let length = terms
-        .iter()
-        .map(|(_, weight)| weight * weight)
-        .sum::<f32>()
-        .sqrt();
-    terms
-        .iter_mut()
-        .for_each(|(_, weight)| *weight /= length.max(f32::MIN_POSITIVE));
+pub(super) fn unit_length(mut terms: Terms) -> Terms {
+    let squares = terms.iter().map(|(_, weight)| weight * weight);
+    let length = squares.sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    terms.iter_mut().for_each(|(_, weight)| *weight /= length);
     terms
 }
 
@@ -167,27 +161,29 @@ pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
     sum.min(1.0)
 }
 
-// For each of `these`, the `most` of `others` that share the most weight, by an inverted index of rare words.
+// Each of `these` with the `most` of `others` that share the most weight, by an inverted index of rare words.
 pub(super) fn nearest(
     these: &[Terms],
     others: &[Terms],
     words: usize,
     most: usize,
-) -> Vec<Vec<u32>> {
+) -> Vec<(u32, u32)> {
     let mut postings: Vec<Vec<(u32, f32)>> = vec![Vec::new(); words];
-    for (at, terms) in others.iter().enumerate() {
+    for (at, terms) in (0..).zip(others) {
         for (word, weight) in terms {
             let posting = &mut postings[*word as usize];
             if posting.len() <= MAX_POSTINGS {
-                posting.push((at as u32, *weight));
+                posting.push((at, *weight));
             }
         }
     }
     let mut shared = vec![0f32; others.len()];
-    these
-        .iter()
-        .map(|terms| nearest_to(terms, &postings, &mut shared, most))
-        .collect()
+    let mut pairs = Vec::new();
+    for (at, terms) in (0..).zip(these) {
+        let near = nearest_to(terms, &postings, &mut shared, most);
+        pairs.extend(near.into_iter().map(|other| (at, other)));
+    }
+    pairs
 }
 
 fn nearest_to(

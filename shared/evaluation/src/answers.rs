@@ -393,8 +393,10 @@ fn states_reference(question: &GoldQuestion, answer: &Answer) -> Option<bool> {
 }
 
 fn has_read(answer: &Answer, doc: &str, page: u32) -> bool {
-    let mut sections = answer.sections.iter();
-    sections.any(|section| section.doc_id == doc && section.pages.contains(&page))
+    answer
+        .sections
+        .iter()
+        .any(|section| section.doc_id == doc && section.pages.contains(&page))
 }
 
 fn cites_page(citation: &Citation, pages: &[(String, u32)]) -> bool {

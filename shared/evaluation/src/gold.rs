@@ -132,13 +132,13 @@ fn one_value(name: &str, value: &Value) -> Option<FactFields> {
     let Value::Object(fields) = value else {
         return Some(vec![(known.first()?, Some(scalar(value)?))]);
     };
-    let named = |field: &'static str| {
-        let value = fields.get(field)?;
-        Some((field, (!value.is_null()).then(|| scalar(value))))
-    };
     let mut values = FactFields::new();
-    for (field, value) in known.iter().filter_map(|field| named(field)) {
-        values.push((field, value.map_or(Some(None), |value| value.map(Some))?));
+    for field in known {
+        match fields.get(*field) {
+            None => {}
+            Some(Value::Null) => values.push((*field, None)),
+            Some(value) => values.push((*field, Some(scalar(value)?))),
+        }
     }
     (!values.is_empty()).then_some(values)
 }

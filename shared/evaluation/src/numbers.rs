@@ -10,7 +10,7 @@ const MAX_NUMBERS: usize = 3;
 const SILENT_SCALES: [f64; 4] = [1.0, 1e3, 1e6, 1e9];
 /// Leaves room for binary fractions.
 const SLACK: f64 = 1.000_001;
-/// Words before a number that a word such as "fell" may stand, and after it.
+/// Words before a number that may be a word such as "fell", and words after it.
 const DIRECTION_BEFORE: usize = 3;
 const DIRECTION_AFTER: usize = 2;
 
@@ -47,7 +47,7 @@ enum Sign {
 
 impl ReferenceNumbers {
     /// The numbers of `reference`. A unit that it leaves out is taken from `unit`, a few words (`USD millions`, `%`), or else
-    /// from the question ("in USD millions"). `None` if it has no number besides years, or more than three.
+    /// from the question ("in USD millions"). `None` if it has no number but years, or more than three.
     pub fn new(
         reference: &str,
         unit: Option<&str>,
@@ -72,8 +72,7 @@ impl ReferenceNumbers {
         stated
             .iter_mut()
             .for_each(|number| number.complete(implied));
-        let mut expected = self.numbers.iter();
-        expected.all(|expected| {
+        self.numbers.iter().all(|expected| {
             stated
                 .iter()
                 .any(|one| expected.matches(*one, self.tolerance))
@@ -90,7 +89,7 @@ pub fn count_numbers(text: &str) -> usize {
     numbers_in(text).len()
 }
 
-/// A unit that words beside a number give.
+/// A unit that words next to a number give.
 #[derive(Debug, Clone, Copy, Default)]
 struct Unit {
     scale: Option<f64>,
@@ -177,11 +176,10 @@ impl AnswerNumber {
         if other_kind || other_currency || other_sign {
             return false;
         }
-        let is_met = |value: f64| {
-            let most = tolerance.map_or(self.half_digit, |share| share * self.value);
+        let most = tolerance.map_or(self.half_digit, |share| share * self.value);
+        self.in_own_unit(stated).into_iter().any(|value| {
             (self.value - value).abs() <= most * SLACK && (value == 0.0) == (self.value == 0.0)
-        };
-        self.in_own_unit(stated).into_iter().any(is_met)
+        })
     }
 
     /// What `stated` may be in the unit of this number.

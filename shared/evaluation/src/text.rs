@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
+use similar::{Algorithm, DiffTag, capture_diff_slices};
 use stemma_archive::{ApiError, Archive};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{Page, SourceBody};
@@ -226,84 +227,18 @@ fn bag_f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
     2.0 * common as f64 / (a.len() + b.len()) as f64
 }
 
-/// Length of the longest common subsequence, 64 words of `b` at a time (Hyyrö 2004). A zero bit of `row` means that the
-/// subsequence grows at that word of `b`.
+/// Length of the longest common subsequence.
 fn common_subsequence_length(a: &[&str], b: &[&str]) -> usize {
-    let mut positions: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (position, word) in b.iter().enumerate() {
-        positions.entry(word).or_default().push(position);
-    }
-    let mut row = vec![u64::MAX; b.len().div_ceil(64)];
-    let mut occurrences = vec![0u64; row.len()];
-    for positions in a.iter().filter_map(|word| positions.get(word)) {
-        for position in positions {
-            occurrences[position / 64] |= 1 << (position % 64);
-        }
-        let mut carry = false;
-        for (bits, occurrences) in row.iter_mut().zip(&mut occurrences) {
-            let matches = *bits & *occurrences;
-            let (sum, overflow) = bits.overflowing_add(matches);
-            let (sum, carry_overflow) = sum.overflowing_add(u64::from(carry));
-            carry = overflow || carry_overflow;
-            *bits = sum | (*bits & !matches);
-            *occurrences = 0;
-        }
-    }
-    (0..b.len())
-        .filter(|position| row[position / 64] >> (position % 64) & 1 == 0)
-        .count()
+    capture_diff_slices(Algorithm::Myers, a, b)
+        .into_iter()
+        .filter(|op| op.tag() == DiffTag::Equal)
+        .map(|op| op.old_range().len())
+        .sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The quadratic algorithm of textbooks.
-    fn textbook_length(a: &[&str], b: &[&str]) -> usize {
-        let mut row = vec![0; b.len() + 1];
-        for x in a {
-            let mut diagonal = 0;
-            for (j, y) in b.iter().enumerate() {
-                let above = row[j + 1];
-                row[j + 1] = if x == y {
-                    diagonal + 1
-                } else {
-                    above.max(row[j])
-                };
-                diagonal = above;
-            }
-        }
-        row[b.len()]
-    }
-
-    fn sample_words(seed: usize, length: usize) -> Vec<&'static str> {
-        const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
-        (0..length)
-            .map(|at| WORDS[(seed * 7 + at * at * 3 + at * seed) % 5])
-            .collect()
-    }
-
-    #[test]
-    fn common_subsequence_length_equals_the_textbook_algorithm() {
-        let lengths = [
-            (0, 0),
-            (5, 0),
-            (63, 64),
-            (64, 64),
-            (65, 130),
-            (200, 129),
-            (300, 300),
-        ];
-        for (seed, (x, y)) in lengths.into_iter().enumerate() {
-            let a = sample_words(seed, x);
-            let b = sample_words(seed + 3, y);
-            assert_eq!(
-                common_subsequence_length(&a, &b),
-                textbook_length(&a, &b),
-                "{x} and {y} words"
-            );
-        }
-    }
 
     #[test]
     fn scores_distinguish_order_numbers_and_letters() {

@@ -7,6 +7,7 @@
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`query_terms`]: what a text has of a query.
 //! - [`snippet`]: snippets and highlight rectangles.
+//! - [`spend_account`]: what paid calls may cost; [`usage`]: what they did cost.
 //!
 //! No module here calls a chat model. A search with the same query over the same trees returns the same hits.
 
@@ -24,6 +25,7 @@ pub mod query_words;
 pub mod references;
 pub mod search;
 pub mod snippet;
+pub mod spend_account;
 mod stated_names;
 pub mod usage;
 

@@ -24,7 +24,7 @@ const NEIGHBOR_DISTANCE: usize = 3;
 const DOCUMENT_WORD_WEIGHT: f32 = 0.2;
 // A statement named in the query wins over those that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
-const BESIDE_WEIGHT: f32 = 0.3;
+const SUGGESTED_WEIGHT: f32 = 0.3;
 
 /// A parsed query.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -207,7 +207,7 @@ fn statements(triggered: &[TriggeredEntry<'_>], lower: &str) -> BTreeMap<Stateme
     if !named.is_empty() {
         statements
             .values_mut()
-            .for_each(|weight| *weight *= BESIDE_WEIGHT);
+            .for_each(|weight| *weight *= SUGGESTED_WEIGHT);
     }
     statements.extend(named.into_iter().map(|kind| (kind, NAMED_WEIGHT)));
     statements
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_stand_within_a_phrase() {
+    fn a_name_may_be_within_a_phrase() {
         let question = "How much went into buying back Acme stock?";
         let of_issuer = read_of(question, "acm").phrase_groups;
         assert!(of_issuer.len() > read(question).phrase_groups.len());

@@ -15,7 +15,7 @@ use crate::search::{PageRect, Snippet};
 const SNIPPET_CHARS: usize = 240;
 // More highlights than this do not help a reader.
 const MAX_RECTANGLES: usize = 60;
-// Stands between column heads and rows.
+// Between column heads and rows.
 const ROW_SEPARATOR: &str = " · ";
 
 /// Normalized query terms and their weights.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stemma_document::{
-    Fact, FilingFacts, Line, Page, PageNo, Section, SectionId, SectionSpan, SectionTree, TextLines,
+    Fact, FilingFacts, Page, PageNo, Section, SectionId, SectionSpan, SectionTree, TextLines,
 };
 use stemma_llm::tokens;
 use stemma_xbrl::FactTable;
@@ -62,7 +62,10 @@ impl OpenDoc {
                 .entry()
                 .map(|entry| describe(&entry.facts))
                 .unwrap_or_default(),
-            year_shift: document.entry().map_or(0, |entry| year_shift(&entry.facts)),
+            year_shift: document
+                .entry()
+                .and_then(|entry| year_shift(&entry.facts))
+                .unwrap_or(0),
             tree,
             pages: BTreeMap::new(),
             lines,
@@ -116,11 +119,11 @@ impl OpenDoc {
         let count = page.lines.len();
         let allowed = self.allowed_lines(number, count);
         let lines = page.lines.iter().enumerate();
-        // A number alone at the foot is the printed page number, even where it was not recognized as one.
-        let is_number = |line: &Line| !line.text.contains(|c: char| !c.is_ascii_digit());
         lines
             .filter(|(at, line)| {
-                let is_page_number = *at + 1 == count && is_number(line);
+                // A number alone at the foot is the printed page number, even where it was not recognized as one.
+                let is_page_number =
+                    *at + 1 == count && !line.text.contains(|c: char| !c.is_ascii_digit());
                 !line.is_furniture()
                     && !is_page_number
                     && allowed.iter().any(|range| range.contains(at))
@@ -236,18 +239,15 @@ fn describe(facts: &FilingFacts) -> String {
 }
 
 // Some name the fiscal year that ends in January 2023 after 2022, others after 2023.
-fn year_shift(facts: &FilingFacts) -> i32 {
-    let shift = || {
-        let mut end = facts.period_end.as_ref()?.value.split('-');
-        let year: i32 = end.next()?.parse().ok()?;
-        let month: u32 = end.next()?.parse().ok()?;
-        let named: i32 = facts.fiscal_year.as_ref()?.value.parse().ok()?;
-        (month <= 2 && named == year - 1).then_some(-1)
-    };
-    shift().unwrap_or(0)
+fn year_shift(facts: &FilingFacts) -> Option<i32> {
+    let mut end = facts.period_end.as_ref()?.value.split('-');
+    let year: i32 = end.next()?.parse().ok()?;
+    let month: u32 = end.next()?.parse().ok()?;
+    let named: i32 = facts.fiscal_year.as_ref()?.value.parse().ok()?;
+    (month <= 2 && named == year - 1).then_some(-1)
 }
 
-// The unit without the years beside it.
+// The unit without the years next to it.
 fn in_parentheses(unit: &str) -> &str {
     let inside = unit.find('(').zip(unit.find(')'));
     match inside {

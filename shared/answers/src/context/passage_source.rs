@@ -11,7 +11,7 @@ use stemma_reading::tokenizer::for_each_word;
 use stemma_retrieval::query_terms::{QueryTerms, TermMatches, TermRarity};
 use stemma_retrieval::search::Snippet;
 
-/// Stands on a line of its own where lines are left out. A quote may contain it as an omission.
+/// A line of its own where lines are left out. A quote may contain it as an omission.
 pub(super) const CUT_MARK: &str = "…";
 // Less of a table or paragraph than this says nothing.
 const MIN_PART_TOKENS: u32 = 60;
@@ -163,11 +163,13 @@ impl<'q> PassageSource<'q> {
         terms: &QueryTerms,
         rarity: &TermRarity<'_>,
     ) -> (BTreeSet<usize>, Option<(usize, String)>) {
-        let worth = |at: usize| terms.rare_worth(&terms.matches(&self.lines[at].text), rarity);
         let best = block
             .lines
             .clone()
-            .map(|at| (worth(at), at))
+            .map(|at| {
+                let matches = terms.matches(&self.lines[at].text);
+                (terms.rare_worth(&matches, rarity), at)
+            })
             .reduce(|best, one| if one.0 > best.0 { one } else { best });
         let best = best.map_or(block.lines.start, |(_, at)| at);
         if self.lines[best].tokens >= room {

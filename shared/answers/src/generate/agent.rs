@@ -173,11 +173,9 @@ impl AnswerBuilder<'_, '_> {
             .iter()
             .flat_map(|request| request.pages.iter().map(|page| (request.doc, *page)))
             .collect();
-        let is_read = |(doc, page): &&(DocId, u32)| {
-            let mut paged = passages.iter().filter(|one| one.last_line.is_none());
-            paged.any(|one| one.doc == *doc && one.number == *page)
-        };
-        pages.iter().filter(is_read).count()
+        let paged = passages.iter().filter(|one| one.last_line.is_none());
+        let read: BTreeSet<(DocId, u32)> = paged.map(|one| (one.doc, one.number)).collect();
+        pages.intersection(&read).count()
     }
 
     // The documents that the question names, and all of a scope that lists documents.

@@ -3,8 +3,8 @@
 mod agent;
 mod answering;
 mod degradation;
-mod further;
+mod follow_up_search;
 mod injections;
-mod sight;
+mod page_vision;
 mod test_archive;
 mod verification;

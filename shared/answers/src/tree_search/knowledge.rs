@@ -20,6 +20,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::AppliedKnowledge;
+use super::search_tree::contains_run;
 use stemma_reading::tokenizer::content_words;
 
 const BUILT_IN: &str = include_str!("sec.toml");
@@ -131,18 +132,18 @@ impl Knowledge {
         let mut matches: Vec<(&Rule, &str)> = self
             .entries()
             .filter_map(|rule| {
-                let keyword = rule.when.iter().find(|when| {
-                    let phrase = content_words(when);
-                    !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
-                })?;
+                let keyword = rule
+                    .when
+                    .iter()
+                    .find(|when| contains_run(&words, &content_words(when)))?;
                 Some((rule, keyword.as_str()))
             })
             .collect();
         matches.sort_by(|a, b| b.0.weight.total_cmp(&a.0.weight));
         let mut chosen = ChosenKnowledge::default();
         for (rule, keyword) in matches {
-            let mut applied = chosen.applied.iter();
-            if chosen.applied.len() < MAX_CHOSEN && !applied.any(|known| known.name == rule.name) {
+            let is_new = chosen.applied.iter().all(|known| known.name != rule.name);
+            if chosen.applied.len() < MAX_CHOSEN && is_new {
                 chosen.applied.push(AppliedKnowledge {
                     name: rule.name.clone(),
                     by: format!("keyword “{keyword}”"),

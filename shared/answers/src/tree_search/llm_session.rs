@@ -361,7 +361,9 @@ impl CallBudget for SessionLog<'_> {
     }
 
     fn abandon(&self, call: &CallReservation) {
-        self.session.account.abandon(call.max);
+        self.session
+            .account
+            .settle(call.max, SpendAmount::default());
     }
 }
 

@@ -4,7 +4,8 @@
 //! - [`budget`]: what a question may cost, and its usage.
 //! - [`routing`]: which documents to walk; [`knowledge`]: expert rules about where answers are.
 //! - [`searcher`]: from a question to sections by one of the strategies; [`result`]: sections and report.
-//! - `strategies`: the ways to walk a tree, and their driver; [`settings`]: what a user can set.
+//! - `strategies`: the ways to walk a tree, and the loop that walks it; `scoring`: the scorer that they share.
+//! - [`settings`]: what a user can set.
 
 mod analysis;
 pub mod budget;

@@ -59,8 +59,6 @@ pub struct TreeSearchReport {
     pub strategy: TreeSearchStrategy,
     /// `null` if no model was asked.
     pub model: Option<String>,
-    /// Confidence that the sections answer the query, 0–1.
-    pub confidence: f64,
     /// Where the search did less than was requested, or something else. Meant for the reader.
     #[schema(value_type = Vec<Object>)]
     pub notes: Vec<Note>,
@@ -76,10 +74,6 @@ pub struct TreeSearchReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub knowledge: Vec<AppliedKnowledge>,
-    /// How the hits relate, by rank.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub relations: Vec<SectionRelation>,
     /// All steps, in order; only with `explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<TreeSearchStep>,
@@ -87,8 +81,6 @@ pub struct TreeSearchReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "looked_at")]
     pub visited: Vec<VisitedSection>,
-    /// Number of section ids in replies that no listed section has.
-    pub unknown_ids: u32,
 }
 
 impl TreeSearchReport {
@@ -118,7 +110,7 @@ pub(super) fn rounded(share: impl Into<f64>) -> f64 {
 pub struct TreeSearchStep {
     /// Locator of the document; `null` for a step over several.
     pub document: Option<String>,
-    /// `analysis`, `routing`, a strategy, `references`.
+    /// `analysis`, `routing`, a strategy.
     pub what: &'static str,
     /// Why.
     pub why: String,
@@ -140,8 +132,6 @@ pub struct VisitedSection {
     pub lexical: f64,
     /// The model's reason.
     pub reason: String,
-    /// How often it was scored.
-    pub visits: u32,
     /// Whether it is among the hits.
     pub chosen: bool,
 }
@@ -149,35 +139,8 @@ pub struct VisitedSection {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Analysis {
     pub topic: String,
-    /// Parts of the question that may be answered in different places.
-    pub aspects: Vec<String>,
-    /// `number`, `explanation`, `list`, `comparison` or `fact`.
-    pub kind: String,
-    pub key_terms: Vec<String>,
-    /// Fiscal years.
-    pub years: Vec<i64>,
     /// Titles of sections in which the answer is expected.
     pub locations: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SectionRelation {
-    /// Rank of one section (1-based).
-    pub one: usize,
-    /// Rank of the other.
-    pub other: usize,
-    pub relation: Relation,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relation {
-    /// One contains the other.
-    Hierarchical,
-    /// They say much the same.
-    Redundant,
-    /// They are about different things.
-    Complementary,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,8 @@
-//! Prompts that ask a model to score sections, and their replies.
+//! The scorer: shows sections of a document to a model, and reads the scores that it gives them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stemma_catalog::document_store::DocumentStore;
 use stemma_llm::request::OutputSchema;
 
 use super::llm_session::LlmSession;
@@ -13,6 +14,9 @@ use super::session_error::SessionError;
 const MAX_SECTIONS_PER_REPLY: usize = 200;
 const REASON_CHARS: usize = 300;
 const THINKING_CHARS: usize = 1_200;
+const DESCRIPTION_CHARS: usize = 300;
+// Characters of the parent's title in a listing that is not a tree.
+const ABOVE_CHARS: usize = 40;
 
 // The same blocks precede every listing of a question, so that providers can cache the prefix of the prompt.
 #[derive(Debug, Clone, Default)]
@@ -37,13 +41,11 @@ pub(super) struct SectionScore {
 pub(super) struct ScoringReply {
     pub(super) thinking: String,
     pub(super) scores: Vec<SectionScore>,
-    // Ids that do not exist, or were not listed.
-    pub(super) unknown_ids: u32,
 }
 
 // What a listing shows of the text of a section, with the most characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Excerpt {
+enum Excerpt {
     None,
     // Where the words of the question occur.
     Snippet(usize),
@@ -54,20 +56,17 @@ pub(super) enum Excerpt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScoringTask {
     // Stage in the call log, and name of the schema.
-    pub(super) stage: &'static str,
-    // Property of the reply that holds the sections.
-    reply_property: &'static str,
+    stage: &'static str,
     instructions: &'static str,
     // Whether the listing is the whole tree, so that the reply names only the best sections.
-    pub(super) shows_tree: bool,
-    pub(super) summary_chars: usize,
-    pub(super) excerpt: Excerpt,
+    shows_tree: bool,
+    summary_chars: usize,
+    excerpt: Excerpt,
 }
 
 impl ScoringTask {
     pub(super) const SELECT: ScoringTask = ScoringTask {
         stage: "select_sections",
-        reply_property: "nodes",
         instructions: "The listing is the whole section tree of the document, deeper sections indented. Name the sections whose own \
                text most likely holds the answer, best first: at most ten, the narrowest that do. Leave out what merely \
                mentions the subject.",
@@ -75,15 +74,8 @@ impl ScoringTask {
         summary_chars: 240,
         excerpt: Excerpt::None,
     };
-    // Second try after `SELECT` chose nothing.
-    pub(super) const SELECT_WIDER: ScoringTask = ScoringTask {
-        instructions: "The listing is the whole section tree of the document, deeper sections indented. No section answers the \
-               question for certain. Name the five that come nearest: where a careful reader would look first.",
-        ..ScoringTask::SELECT
-    };
     pub(super) const SCORE: ScoringTask = ScoringTask {
         stage: "value_sections",
-        reply_property: "values",
         instructions: "The listing holds sections from different places of the document's tree. Value every one of them: how \
                likely it, or a section below it, holds the answer.",
         shows_tree: false,
@@ -92,16 +84,14 @@ impl ScoringTask {
     };
     pub(super) const DESCEND: ScoringTask = ScoringTask {
         stage: "descend_sections",
-        reply_property: "branches",
         instructions: "The listing holds the sections of one level of the document's tree. Name those below or in which the \
-               answer most likely stands, best first.",
+               answer most likely is, best first.",
         shows_tree: false,
         summary_chars: 90,
         excerpt: Excerpt::None,
     };
     pub(super) const RANK: ScoringTask = ScoringTask {
         stage: "rank_sections",
-        reply_property: "ranking",
         instructions: "The listing holds sections that may answer the question, each with its summary, and with words of its text \
                where there are some. Score every one by how likely its own text holds the answer.",
         shows_tree: false,
@@ -110,7 +100,6 @@ impl ScoringTask {
     };
     pub(super) const SCORE_TEXT: ScoringTask = ScoringTask {
         stage: "read_sections",
-        reply_property: "readings",
         instructions: "The listing holds sections, each with the beginning or the best lines of its text. Value every one by what \
                the text says: how likely it holds the answer.",
         shows_tree: false,
@@ -121,14 +110,14 @@ impl ScoringTask {
     fn system(self) -> String {
         format!(
             "You look for the sections of a document that answer a question. A line of the listing is: id | pages | title \
-             | summary. {} Scores are from 0 (surely not) to 1 (surely); use the whole range. Copy ids as they stand. Give \
-             each a reason of at most fifteen words. `thinking` is two sentences at most on where such an answer stands.",
+             | summary. {} Scores are from 0 (surely not) to 1 (surely); use the whole range. Copy ids unchanged. Give \
+             each a reason of at most fifteen words. `thinking` is two sentences at most on where such an answer is.",
             self.instructions
         )
     }
 
     fn schema(self) -> OutputSchema {
-        let node = json!({
+        let section = json!({
             "type": "object",
             "properties": {
                 "id": { "type": "string" },
@@ -140,129 +129,158 @@ impl ScoringTask {
         });
         let properties = json!({
             "thinking": { "type": "string" },
-            self.reply_property: { "type": "array", "items": node },
+            "sections": { "type": "array", "items": section },
         });
         OutputSchema::strict(self.stage, &properties)
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct ScoredId {
-    id: Value,
-    score: f32,
-    #[serde(default)]
-    reason: String,
+/// Scores sections of one document for one question.
+pub(super) struct Scorer<'a> {
+    pub(super) tree: &'a SearchTree,
+    pub(super) session: &'a LlmSession,
+    pub(super) question: &'a ScoringQuestion,
+    pub(super) store: &'a dyn DocumentStore,
 }
 
-impl ScoringQuestion {
-    pub(super) fn aspects(&self) -> usize {
-        self.analysis
-            .as_ref()
-            .map_or(1, |analysis| analysis.aspects.len())
-            .max(1)
+impl Scorer<'_> {
+    /// Scores sections in one call.
+    pub(super) async fn score(
+        &self,
+        task: ScoringTask,
+        sections: &[usize],
+    ) -> Result<ScoringReply, SessionError> {
+        let excerpts = self.excerpts(task, sections).await;
+        let prompt = self.prompt(task, &self.listing(task, sections, &excerpts));
+        self.session
+            .complete(&prompt, |reply: RawReply| reply.check(self.tree, sections))
+            .await
     }
 
-    // Empty unless there are several.
-    pub(super) fn parts(&self) -> impl Iterator<Item = String> {
-        let aspects = self.analysis.iter().flat_map(|analysis| &analysis.aspects);
-        aspects.filter(|_| self.aspects() > 1).cloned()
+    // Tokens of a tree that `SELECT` shows, without and with the rest of the prompt.
+    pub(super) fn tree_tokens(&self, sections: &[usize]) -> (u32, u32) {
+        let listing = self.listing(ScoringTask::SELECT, sections, &[]);
+        let prompt = self.prompt(ScoringTask::SELECT, &listing);
+        (
+            stemma_llm::tokens::count(&listing),
+            self.session.tokens(&prompt),
+        )
     }
 
-    pub(super) fn prompt(&self, kind: ScoringTask, tree: &SearchTree, listing: &str) -> Prompt {
-        let mut prompt = Prompt::new(kind.system(), kind.schema());
-        if !self.knowledge.is_empty() {
-            prompt = prompt.with_block("Expert knowledge", &self.knowledge);
+    fn prompt(&self, task: ScoringTask, listing: &str) -> Prompt {
+        let ScoringQuestion {
+            question,
+            analysis,
+            knowledge,
+            ..
+        } = self.question;
+        let mut prompt = Prompt::new(task.system(), task.schema());
+        if !knowledge.is_empty() {
+            prompt = prompt.with_block("Expert knowledge", knowledge);
         }
-        prompt = prompt.with_block("Question", &self.question);
-        if let Some(analysis) = &self.analysis {
-            prompt = prompt.with_block("Analysis", describe_analysis(analysis));
+        prompt = prompt.with_block("Question", question);
+        if let Some(analysis) = analysis {
+            let locations = analysis.locations.join("; ");
+            let text = format!("topic: {}\nexpected in: {locations}", analysis.topic);
+            prompt = prompt.with_block("Analysis", text);
         }
         let about = format!(
             "{}\n{}",
-            one_line(tree.name()),
-            truncate(&one_line(&tree.description), 300)
+            one_line(self.tree.name()),
+            truncate(&one_line(&self.tree.description), DESCRIPTION_CHARS)
         );
         prompt
             .with_block("Document", about.trim_end())
             .with_block("Listing", listing)
     }
 
-    // `listed_sections`: the sections that `listing` shows.
-    pub(super) async fn score_sections(
-        &self,
-        session: &LlmSession,
-        kind: ScoringTask,
-        tree: &SearchTree,
-        listing: &str,
-        listed_sections: &[usize],
-    ) -> Result<ScoringReply, SessionError> {
-        let prompt = self.prompt(kind, tree, listing);
-        session
-            .complete(&prompt, |reply: Value| {
-                parse_reply(&reply, kind, tree, listed_sections)
+    // One section a line: as a tree, or each with its parent's title and what `excerpts` has of its text.
+    fn listing(&self, task: ScoringTask, sections: &[usize], excerpts: &[String]) -> String {
+        let nodes = &self.tree.nodes;
+        let lines = sections.iter().enumerate().map(|(n, at)| {
+            if task.shows_tree {
+                let indent = "  ".repeat(nodes[*at].depth.saturating_sub(1));
+                let entry = self.tree.format_entry(*at, None, task.summary_chars);
+                return format!("{indent}{entry}");
+            }
+            let above = nodes[*at]
+                .parent
+                .map(|above| truncate(&nodes[above].title, ABOVE_CHARS));
+            let entry = self
+                .tree
+                .format_entry(*at, above.as_deref(), task.summary_chars);
+            match excerpts.get(n).filter(|excerpt| !excerpt.is_empty()) {
+                Some(excerpt) => format!("{entry}\n    “{excerpt}”"),
+                None => entry,
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    async fn excerpts(&self, task: ScoringTask, sections: &[usize]) -> Vec<String> {
+        let (texts, most_chars) = match task.excerpt {
+            Excerpt::None => return Vec::new(),
+            Excerpt::Snippet(most_chars) => (Vec::new(), most_chars),
+            Excerpt::Text(most_chars) => {
+                let texts = self.tree.texts(self.store, sections, 4 * most_chars);
+                (texts.await, most_chars)
+            }
+        };
+        sections
+            .iter()
+            .enumerate()
+            .map(|(n, at)| {
+                let text = texts.get(n).map(String::as_str);
+                // Also where the store has no text.
+                let text = text.filter(|text| !text.is_empty()).or_else(|| {
+                    let hit = self.tree.hits.get(&self.tree.nodes[*at].id);
+                    hit.map(|hit| hit.excerpt.text.as_str())
+                });
+                truncate(&one_line(text.unwrap_or_default()), most_chars)
             })
-            .await
+            .collect()
     }
 }
 
-// Scores are clamped to 0–1, each section counts once, ids that were not listed are dropped and counted.
-fn parse_reply(
-    reply: &Value,
-    kind: ScoringTask,
-    tree: &SearchTree,
-    listed_sections: &[usize],
-) -> Result<ScoringReply, String> {
-    let entries = reply
-        .get(kind.reply_property)
-        .and_then(Value::as_array)
-        .ok_or(format!("{} is missing", kind.reply_property))?;
-    if entries.len() > MAX_SECTIONS_PER_REPLY {
-        return Err(format!("{} sections are too many", entries.len()));
-    }
-    let thinking = reply
-        .get("thinking")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let mut parsed = ScoringReply {
-        thinking: truncate(&one_line(thinking), THINKING_CHARS),
-        ..ScoringReply::default()
-    };
-    for entry in entries {
-        let entry =
-            ScoredId::deserialize(entry).map_err(|_| "a section lacks id or score".to_owned())?;
-        if !entry.score.is_finite() {
-            return Err("a score is no number".into());
+#[derive(Debug, Deserialize)]
+struct RawReply {
+    #[serde(default)]
+    thinking: String,
+    sections: Vec<RawScore>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawScore {
+    // Some models write a number.
+    id: Value,
+    score: f32,
+    #[serde(default)]
+    reason: String,
+}
+
+impl RawReply {
+    // Scores are clamped to 0–1, each section counts once, ids that were not listed are dropped.
+    fn check(self, tree: &SearchTree, listed: &[usize]) -> Result<ScoringReply, String> {
+        if self.sections.len() > MAX_SECTIONS_PER_REPLY {
+            return Err(format!("{} sections are too many", self.sections.len()));
         }
-        let id = entry
-            .id
-            .as_str()
-            .map_or_else(|| entry.id.to_string(), str::to_owned);
-        match tree.index_of(&id).filter(|at| listed_sections.contains(at)) {
-            None => parsed.unknown_ids += 1,
-            Some(at) if parsed.scores.iter().any(|existing| existing.at == at) => {}
-            Some(at) => {
-                let reason = truncate(&one_line(&entry.reason), REASON_CHARS);
-                parsed.scores.push(SectionScore {
+        let mut scores: Vec<SectionScore> = Vec::new();
+        for RawScore { id, score, reason } in self.sections {
+            let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+            if let Some(at) = tree.index_of(&id)
+                && listed.contains(&at)
+                && scores.iter().all(|existing| existing.at != at)
+            {
+                scores.push(SectionScore {
                     at,
-                    score: entry.score.clamp(0.0, 1.0),
-                    reason,
+                    score: score.clamp(0.0, 1.0),
+                    reason: truncate(&one_line(&reason), REASON_CHARS),
                 });
             }
         }
+        Ok(ScoringReply {
+            thinking: truncate(&one_line(&self.thinking), THINKING_CHARS),
+            scores,
+        })
     }
-    Ok(parsed)
-}
-
-fn describe_analysis(analysis: &Analysis) -> String {
-    let topic = (!analysis.topic.is_empty()).then(|| format!("topic: {}", analysis.topic));
-    let lines = [
-        topic,
-        labeled_list("aspects", &analysis.aspects),
-        labeled_list("expected in", &analysis.locations),
-    ];
-    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
-}
-
-fn labeled_list(name: &str, values: &[String]) -> Option<String> {
-    (!values.is_empty()).then(|| format!("{name}: {}", values.join("; ")))
 }

@@ -1,24 +1,24 @@
 //! A section tree prepared for a walk: sections by index, with the lexical score of each.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::DocumentStore;
-use stemma_document::{ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
-
+use stemma_document::{Section, SectionId, SectionSpan, SectionTree};
 use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::SearchHit;
 
 const TITLE_CHARS: usize = 120;
+// Added to the lexical score of sections whose titles are expected.
+const TITLE_BONUS: f32 = 0.15;
 
-// Sections in pre-order.
 pub(super) struct SearchTree {
     pub(super) document: Arc<CatalogDocument>,
     pub(super) description: String,
+    // In pre-order.
     pub(super) nodes: Vec<SearchNode>,
-    // From, text of the reference, to.
-    references: Vec<(usize, String, usize)>,
     pub(super) hits: HashMap<SectionId, SearchHit>,
 }
 
@@ -31,80 +31,69 @@ pub(super) struct SearchNode {
     pub(super) parent: Option<usize>,
     pub(super) depth: usize,
     pub(super) children: Vec<usize>,
+    // Index after its last descendant.
+    end: usize,
     // Including its descendants.
     pub(super) tokens: u32,
     // Score of search without a model for its own text, relative to the best in the document, 0–1.
     pub(super) lexical: f32,
     // Best lexical score of the section and its descendants.
     pub(super) best_below: f32,
-    // Index of the part of the question that its own text fits best.
-    pub(super) aspect: usize,
 }
 
 impl SearchTree {
-    // `hits_by_aspect`: search hits in the document for the question and for each of its parts.
+    // `hits`: search hits in the document, best first. `expected_titles`: phrases in the titles of sections that are preferred.
     pub(super) fn new(
         document: Arc<CatalogDocument>,
         tree: &SectionTree,
-        hits_by_aspect: Vec<Vec<SearchHit>>,
+        hits: Vec<SearchHit>,
+        expected_titles: &[String],
     ) -> Self {
+        let best = hits.first().map_or(1.0, |hit| hit.score);
+        let best = best.max(f64::MIN_POSITIVE);
+        // The first of several hits in a section is its best.
+        let hits: HashMap<SectionId, SearchHit> = hits
+            .into_iter()
+            .rev()
+            .map(|hit| (hit.section_id, hit))
+            .collect();
+        let phrases: Vec<Vec<String>> = expected_titles
+            .iter()
+            .map(|title| content_words(title))
+            .collect();
         let mut nodes: Vec<SearchNode> = Vec::new();
         let mut above: Vec<usize> = Vec::new();
         for (depth, section) in tree.walk() {
             above.truncate(depth - 1);
             let at = nodes.len();
-            if let Some(parent) = above.last() {
-                nodes[*parent].children.push(at);
+            let parent = above.last().copied();
+            if let Some(parent) = parent {
+                nodes[parent].children.push(at);
             }
-            nodes.push(search_node(section, depth, above.last().copied()));
+            let hit_score = hits.get(&section.id).map_or(0.0, |hit| hit.score);
+            let words = content_words(&section.title);
+            let bonus = match phrases.iter().any(|phrase| contains_run(&words, phrase)) {
+                true => TITLE_BONUS,
+                false => 0.0,
+            };
+            let lexical = ((hit_score / best).clamp(0.0, 1.0) as f32 + bonus).min(1.0);
+            nodes.push(search_node(section, at, depth, parent, lexical));
             above.push(at);
         }
-        let positions: HashMap<SectionId, usize> = nodes
-            .iter()
-            .enumerate()
-            .map(|(at, node)| (node.id, at))
-            .collect();
-        let mut hits: HashMap<SectionId, SearchHit> = HashMap::new();
-        for (aspect, hits_by_aspect) in hits_by_aspect.into_iter().enumerate() {
-            let best = hits_by_aspect
-                .first()
-                .map_or(1.0, |hit| hit.score)
-                .max(f64::MIN_POSITIVE);
-            for hit in hits_by_aspect {
-                let Some(node) = positions.get(&hit.section_id).map(|at| &mut nodes[*at]) else {
-                    continue;
-                };
-                let value = (hit.score / best).clamp(0.0, 1.0) as f32;
-                if value > node.lexical {
-                    (node.lexical, node.aspect) = (value, aspect);
-                    hits.insert(hit.section_id, hit);
-                }
+        for at in (0..nodes.len()).rev() {
+            let (end, best_below) = (nodes[at].end, nodes[at].best_below);
+            if let Some(parent) = nodes[at].parent {
+                let parent = &mut nodes[parent];
+                parent.end = parent.end.max(end);
+                parent.best_below = parent.best_below.max(best_below);
             }
         }
-        let references = tree
-            .references
-            .iter()
-            .filter_map(|reference: &stemma_document::Reference| {
-                let ReferenceTarget::Section(to) = reference.to else {
-                    return None;
-                };
-                Some((
-                    *positions.get(&reference.from)?,
-                    one_line(&reference.text),
-                    *positions.get(&to)?,
-                ))
-            })
-            .filter(|(from, _, to)| from != to)
-            .collect();
-        let mut search_tree = Self {
+        Self {
             document,
             description: tree.description.clone().unwrap_or_default(),
             nodes,
-            references,
             hits,
-        };
-        search_tree.propagate_scores();
-        search_tree
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -121,46 +110,6 @@ impl SearchTree {
         let ids: Vec<SectionId> = sections.iter().map(|at| self.nodes[*at].id).collect();
         let texts = store.section_texts(&self.document, &ids, most_bytes).await;
         texts.unwrap_or_default()
-    }
-
-    // Raises the lexical score of sections whose titles contain one of the phrases.
-    pub(super) fn boost(&mut self, titles: &[String], by: f32) {
-        let phrases: Vec<Vec<String>> = titles.iter().map(|title| content_words(title)).collect();
-        for node in &mut self.nodes {
-            let words = content_words(&node.title);
-            if phrases.iter().any(|phrase: &Vec<String>| {
-                !phrase.is_empty()
-                    && words
-                        .windows(phrase.len())
-                        .any(|window| window == phrase.as_slice())
-            }) {
-                node.lexical = (node.lexical + by).min(1.0);
-            }
-        }
-        self.propagate_scores();
-    }
-
-    fn propagate_scores(&mut self) {
-        for at in (0..self.nodes.len()).rev() {
-            let node = &mut self.nodes[at];
-            node.best_below = node.best_below.max(node.lexical);
-            let below = node.best_below;
-            let parent = node.parent;
-            if let Some(parent) = parent {
-                self.nodes[parent].best_below = self.nodes[parent].best_below.max(below);
-            }
-        }
-    }
-
-    // Sections that a section's own text refers to, each with the text of the reference.
-    pub(super) fn references_of(&self, at: usize) -> Vec<(String, usize)> {
-        let mut to: Vec<(String, usize)> = Vec::new();
-        for (_, text, target) in self.references.iter().filter(|(from, ..)| *from == at) {
-            if !to.iter().any(|(_, existing)| existing == target) {
-                to.push((text.clone(), *target));
-            }
-        }
-        to
     }
 
     pub(super) fn roots(&self) -> Vec<usize> {
@@ -181,19 +130,23 @@ impl SearchTree {
     pub(super) fn path(&self, at: usize) -> Vec<String> {
         let mut path: Vec<String> = self
             .with_ancestors(at)
-            .iter()
-            .map(|at| self.nodes[*at].title.clone())
+            .map(|at| self.nodes[at].title.clone())
             .collect();
         path.reverse();
         path
     }
 
-    pub(super) fn with_ancestors(&self, at: usize) -> Vec<usize> {
-        std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect()
+    pub(super) fn with_ancestors(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(at), |at| self.nodes[*at].parent)
+    }
+
+    // A section and its descendants.
+    pub(super) fn subtree(&self, at: usize) -> Range<usize> {
+        at..self.nodes[at].end
     }
 
     pub(super) fn is_ancestor(&self, above: usize, at: usize) -> bool {
-        above != at && self.with_ancestors(at).contains(&above)
+        above != at && self.subtree(above).contains(&at)
     }
 
     pub(super) fn best_lexical(&self, most: usize) -> Vec<usize> {
@@ -225,11 +178,10 @@ impl SearchTree {
             SectionSpan::Pages { pages, .. } => format!("p {}-{}", pages.start(), pages.end()),
             SectionSpan::Lines { start, end } => format!("l {start}-{end}"),
         };
-        let summary = truncate(&node.summary, summary_chars);
         let title = truncate(&node.title, TITLE_CHARS);
         let title = above.map_or_else(|| title.clone(), |above| format!("{above} › {title}"));
-        let parts = [node.id.to_string(), place, title, summary];
-        parts
+        let summary = truncate(&node.summary, summary_chars);
+        [node.id.to_string(), place, title, summary]
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
@@ -237,18 +189,21 @@ impl SearchTree {
     }
 }
 
-fn search_node(section: &Section, depth: usize, parent: Option<usize>) -> SearchNode {
-    let summary = section
-        .summary
-        .as_ref()
-        .map(|summary| one_line(&summary.text))
-        .unwrap_or_default();
+fn search_node(
+    section: &Section,
+    at: usize,
+    depth: usize,
+    parent: Option<usize>,
+    lexical: f32,
+) -> SearchNode {
     let title = one_line(&section.title);
+    let summary = section.summary.as_ref();
+    let summary = summary.map_or_else(String::new, |summary| one_line(&summary.text));
     // Extractive summaries begin with the title, which the listing shows already.
-    let summary = summary
-        .strip_prefix(title.as_str())
-        .map(|rest| rest.trim_start().to_owned())
-        .unwrap_or(summary);
+    let summary = match summary.strip_prefix(title.as_str()) {
+        Some(rest) => rest.trim_start().to_owned(),
+        None => summary,
+    };
     SearchNode {
         id: section.id,
         title,
@@ -257,11 +212,16 @@ fn search_node(section: &Section, depth: usize, parent: Option<usize>) -> Search
         parent,
         depth,
         children: Vec::new(),
+        end: at + 1,
         tokens: section.tokens,
-        lexical: 0.0,
-        best_below: 0.0,
-        aspect: 0,
+        lexical,
+        best_below: lexical,
     }
+}
+
+// Whether `phrase` is not empty, and its words follow each other in `words`.
+pub(super) fn contains_run(words: &[String], phrase: &[String]) -> bool {
+    !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
 }
 
 // Listings have one section per line.

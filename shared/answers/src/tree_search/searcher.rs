@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::stream::{StreamExt, TryStreamExt};
-use stemma_document::DocId;
+use stemma_document::{DocId, SectionSpan};
 
 use super::analysis;
 use super::knowledge::Knowledge;
@@ -13,12 +13,12 @@ use super::result::{
     rounded,
 };
 use super::routing;
-use super::scoring::ScoringQuestion;
+use super::scoring::{Scorer, ScoringQuestion};
 use super::search_tree::SearchTree;
 use super::selection;
 use super::settings::TreeSearchSettings;
-use super::strategies::{self, MAX_SECTIONS, SearchContext, StrategyTrace, THRESHOLD};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use super::strategies::{self, MAX_SECTIONS, StrategyTrace, THRESHOLD};
+use stemma_catalog::catalog::Catalog;
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::locator::section_locator;
 use stemma_retrieval::search::{
@@ -26,8 +26,6 @@ use stemma_retrieval::search::{
 };
 
 const CONCURRENT_DOCUMENTS: usize = 4;
-// Added to the lexical score of preferred and expected sections.
-const PREFERENCE_BONUS: f32 = 0.15;
 
 #[derive(Clone, Copy)]
 pub struct TreeSearchSources<'a> {
@@ -95,31 +93,30 @@ impl TreeSearcher {
             .analyze_question(&query.text, session, &mut report)
             .await;
         let (first, documents) =
-            routing::route(sources, &plain, &question, session, &mut report).await?;
+            routing::route(sources, &plain, &query.text, session, &mut report).await?;
         let walks = documents
             .into_iter()
-            .map(|doc| search_document(sources, &plain, doc, strategy, &question, session));
+            .map(|doc| walk_document(sources, &plain, doc, strategy, &question, session));
         let walks: Vec<Option<DocumentWalk>> = futures::stream::iter(walks)
             .buffered(CONCURRENT_DOCUMENTS)
             .try_collect()
             .await?;
         let mut walks: Vec<DocumentWalk> = walks.into_iter().flatten().collect();
         fall_back(&mut walks);
-        let chosen = select_sections(sources.store, &mut walks, query.limit, &mut report).await;
-        let mut results = SearchResults {
-            hits: Vec::new(),
-            ..first
-        };
-        results.hits = chosen
+        let chosen = selection::select_sections(&walks, query.limit.min(MAX_SECTIONS));
+        let hits: Vec<SearchHit> = chosen
             .iter()
             .map(|(walk, at)| walks[*walk].hit(*at))
             .collect();
-        results.total = search::TotalHits::Exact(results.hits.len());
-        report.confidence = rounded(selection::confidence(&results.hits));
         for (index, walk) in walks.into_iter().enumerate() {
             walk.add_to_report(&mut report, |at| chosen.contains(&(index, at)));
         }
         report.usage = session.usage();
+        let results = SearchResults {
+            total: search::TotalHits::Exact(hits.len()),
+            hits,
+            ..first
+        };
         Ok(TreeSearchResult { results, report })
     }
 
@@ -131,73 +128,29 @@ impl TreeSearcher {
         report: &mut TreeSearchReport,
     ) -> ScoringQuestion {
         let chosen = self.knowledge.choose(question);
-        let analysis = match self.settings.analysis {
-            true => analysis::analyze(question, session)
-                .await
-                .map_err(|error| report.note_failure("analysis", &error))
-                .ok(),
-            false => None,
-        };
-        if let Some(analysis) = &analysis {
-            let parts = analysis.aspects.len().max(1);
-            report.add_step("analysis", format!("{} with {parts} parts", analysis.kind));
+        report.knowledge = chosen.applied;
+        let mut expected_titles = chosen.sections;
+        if self.settings.analysis {
+            match analysis::analyze(question, session).await {
+                Ok(analysis) => {
+                    report.add_step("analysis", analysis.topic.clone());
+                    expected_titles.extend(analysis.locations.iter().cloned());
+                    report.analysis = Some(analysis);
+                }
+                Err(error) => report.note_failure("analysis", &error),
+            }
         }
-        (report.analysis, report.knowledge) = (analysis.clone(), chosen.applied);
-        let expected = analysis
-            .iter()
-            .flat_map(|analysis| analysis.locations.clone())
-            .chain(chosen.sections)
-            .collect();
         ScoringQuestion {
             question: question.into(),
-            analysis,
+            analysis: report.analysis.clone(),
             knowledge: chosen.text,
-            expected_titles: expected,
+            expected_titles,
         }
     }
 }
 
-// The sections of the result, best first.
-async fn select_sections(
-    store: &dyn DocumentStore,
-    walks: &mut [DocumentWalk],
-    most: usize,
-    report: &mut TreeSearchReport,
-) -> Vec<selection::SectionPosition> {
-    let most = most.min(MAX_SECTIONS);
-    let mut chosen = selection::select_sections(walks, most);
-    let followed = selection::follow_references(walks, &mut chosen, most);
-    if followed > 0 {
-        report.add_step(
-            "references",
-            format!("{followed} sections that chosen ones refer to"),
-        );
-    }
-    let mut texts = vec![String::new(); chosen.len()];
-    for (index, walk) in walks.iter().enumerate() {
-        let (ranks, sections): (Vec<usize>, Vec<usize>) = chosen
-            .iter()
-            .enumerate()
-            .filter(|(_, (of, _))| *of == index)
-            .map(|(rank, (_, at))| (rank, *at))
-            .unzip();
-        // Without the text, redundant sections stay.
-        let read = walk.tree.texts(store, &sections, selection::COMPARED_BYTES);
-        for (rank, text) in ranks.into_iter().zip(read.await) {
-            texts[rank] = text;
-        }
-    }
-    let (relations, dropped) = selection::drop_redundant(walks, &mut chosen, &texts);
-    if dropped > 0 {
-        let message =
-            format!("{dropped} sections that repeat others, or stand in them, were left out");
-        report.notes.push(Note::new("choice.repeated", message));
-    }
-    report.relations = relations;
-    chosen
-}
-
-async fn search_document(
+// `None` when the document or its tree is gone.
+async fn walk_document(
     sources: TreeSearchSources<'_>,
     plain: &Query,
     doc: DocId,
@@ -208,17 +161,23 @@ async fn search_document(
     let Some(document) = sources.catalog.get(doc)? else {
         return Ok(None);
     };
-    let Some(mut tree) = build_tree(sources, plain, document, question, session).await? else {
+    let Some(tree) = sources.store.tree(&document).await? else {
         return Ok(None);
     };
-    tree.boost(&question.expected_titles, PREFERENCE_BONUS);
-    let context = SearchContext {
+    let here = Query {
+        within: DocumentScope::Documents(vec![doc]),
+        limit: MAX_LIMIT,
+        ..plain.clone()
+    };
+    let results = sources.search.search(&here, Some(session)).await?;
+    let tree = SearchTree::new(document, &tree, results.hits, &question.expected_titles);
+    let scorer = Scorer {
         tree: &tree,
         session,
         question,
         store: sources.store,
     };
-    let trace = strategies::walk(&context, strategy).await;
+    let trace = strategies::walk(&scorer, strategy).await;
     Ok(Some(DocumentWalk { tree, trace }))
 }
 
@@ -242,43 +201,6 @@ fn fall_back(walks: &mut [DocumentWalk]) {
     }
 }
 
-// The tree with lexical scores for the question and each of its parts. `None` when the tree is gone.
-async fn build_tree(
-    sources: TreeSearchSources<'_>,
-    plain: &Query,
-    document: Arc<CatalogDocument>,
-    question: &ScoringQuestion,
-    session: &LlmSession,
-) -> Result<Option<SearchTree>, SearchError> {
-    let Some(tree) = sources.store.tree(&document).await? else {
-        return Ok(None);
-    };
-    let within = DocumentScope::Documents(vec![document.doc()]);
-    let here = Query {
-        within,
-        limit: MAX_LIMIT,
-        ..plain.clone()
-    };
-    let whole = sources.search.search(&here, Some(session)).await?;
-    let parts = question
-        .parts()
-        .map(|part| Query {
-            text: part,
-            ..here.clone()
-        })
-        .collect::<Vec<_>>();
-    let parts = parts
-        .iter()
-        .map(|part| sources.search.search(part, Some(session)));
-    let parts = futures::future::join_all(parts).await;
-    // A part without searchable words is not an error.
-    let parts = parts
-        .into_iter()
-        .map(|results| results.map(|results| results.hits).unwrap_or_default());
-    let results: Vec<Vec<SearchHit>> = std::iter::once(whole.hits).chain(parts).collect();
-    Ok(Some(SearchTree::new(document, &tree, results)))
-}
-
 pub(super) struct DocumentWalk {
     pub(super) tree: SearchTree,
     pub(super) trace: StrategyTrace,
@@ -287,32 +209,30 @@ pub(super) struct DocumentWalk {
 impl DocumentWalk {
     fn hit(&self, at: usize) -> SearchHit {
         let tree = &self.tree;
-        let node = &self.tree.nodes[at];
+        let node = &tree.nodes[at];
         let scored = self.trace.scored.get(&at).cloned().unwrap_or_default();
-        let lexical_hit = tree.hits.get(&node.id).cloned();
-        let pages = node
-            .span
-            .pages()
-            .map(|pages| (pages.start().get(), pages.end().get()));
         let lines = match node.span {
-            stemma_document::SectionSpan::Lines { start, end } => Some((start, end)),
-            stemma_document::SectionSpan::Pages { .. } => None,
+            SectionSpan::Lines { start, end } => Some((start, end)),
+            SectionSpan::Pages { .. } => None,
         };
-        let (best_pages, excerpt) = lexical_hit
-            .map(|hit| (hit.best_pages, hit.excerpt))
+        let (best_pages, excerpt) = tree
+            .hits
+            .get(&node.id)
+            .map(|hit| (hit.best_pages.clone(), hit.excerpt.clone()))
             .unwrap_or_default();
+        let model_score = (!scored.is_lexical).then_some(("model", scored.score));
         SearchHit {
-            pages,
+            pages: node
+                .span
+                .pages()
+                .map(|pages| (pages.start().get(), pages.end().get())),
             lines,
             best_pages,
-            score: scored.score().into(),
-            parts: [
-                ("lexical", Some(node.lexical)),
-                ("model", (!scored.is_lexical).then(|| scored.score())),
-            ]
-            .into_iter()
-            .filter_map(|(name, score)| Some((name, score?)))
-            .collect(),
+            score: scored.score.into(),
+            parts: [("lexical", node.lexical)]
+                .into_iter()
+                .chain(model_score)
+                .collect(),
             why: scored.reason,
             excerpt,
             ..SearchHit::new(
@@ -334,16 +254,14 @@ impl DocumentWalk {
             why: trace.why,
             thinking: trace.thinking,
         });
-        report.unknown_ids += trace.unknown_ids;
         report.notes.extend(trace.notes);
         for (at, scored) in trace.scored {
             report.visited.push(VisitedSection {
                 locator: section_locator(label, tree.nodes[at].id),
                 path: tree.path(at),
-                score: rounded(scored.score()),
+                score: rounded(scored.score),
                 lexical: rounded(tree.nodes[at].lexical),
                 reason: scored.reason,
-                visits: scored.visits,
                 chosen: chosen(at),
             });
         }

@@ -15,13 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
 use stemma_document::{Collection, Digest, DocId, SectionId};
 use stemma_store::PortError;
 
 use super::EmbeddingError;
 use super::knn;
-use super::vector_index::{EmbedLock, Neighbor, SectionVector, VectorIndex};
 
 /// Largest number of vectors; exact search was measured with this many (ADR 0021).
 pub const MAX_VECTORS: usize = 500_000;
@@ -35,7 +33,29 @@ const PARTIAL_FOLDER: &str = "parts";
 // File systems round modification times. A folder changed more recently than this may have changed again unnoticed.
 const MTIME_GRANULARITY: Duration = Duration::from_millis(100);
 
-/// Vectors in local files.
+/// The embedding of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SectionVector {
+    pub section: SectionId,
+    /// Digest of the embedded text. An equal text in a later version keeps its vector.
+    pub digest: u64,
+    /// Normalized to length 1.
+    pub vector: Vec<f32>,
+}
+
+/// A section near a query vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbor {
+    pub doc: DocId,
+    pub section: SectionId,
+    /// Cosine similarity, -1 to 1.
+    pub score: f32,
+}
+
+/// Held while embedding; released on drop.
+pub type EmbedLock = Box<dyn Send + Sync>;
+
+/// The vectors of one collection and one model, in local files.
 pub struct FlatIndex {
     folder: PathBuf,
     max_vectors: usize,
@@ -71,13 +91,10 @@ impl FlatIndex {
         }
     }
 
-    /// Sets the largest number of vectors.
-    #[must_use]
-    pub fn with_max_vectors(self, most: usize) -> Self {
-        Self {
-            max_vectors: most,
-            ..self
-        }
+    #[cfg(test)]
+    pub(super) fn with_max_vectors(mut self, most: usize) -> Self {
+        self.max_vectors = most;
+        self
     }
 
     pub fn folder(&self) -> &Path {
@@ -119,26 +136,39 @@ impl FlatIndex {
     fn vector_path(&self, doc: DocId, version: u64) -> PathBuf {
         self.folder.join(format!("{doc}-{version:012}.{EXTENSION}"))
     }
-}
 
-#[async_trait]
-impl VectorIndex for FlatIndex {
-    async fn versions(&self) -> Result<HashMap<DocId, u64>, EmbeddingError> {
+    /// The embedded version of each document.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`] if the folder cannot be read.
+    pub async fn versions(&self) -> Result<HashMap<DocId, u64>, EmbeddingError> {
         self.with_vectors(true, |vectors| Ok(vectors.versions.clone()))
             .await
     }
 
-    async fn count(&self) -> Result<usize, EmbeddingError> {
+    /// Number of vectors.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::versions`].
+    pub async fn count(&self) -> Result<usize, EmbeddingError> {
         self.with_vectors(true, |vectors| Ok(vectors.rows.len()))
             .await
     }
 
-    async fn get(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError> {
+    /// The vectors of a document; empty if it has none.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::versions`].
+    pub async fn get(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError> {
         self.with_vectors(false, move |vectors| Ok(vectors.document_vectors(doc)))
             .await
     }
 
-    async fn put(
+    /// Atomically replaces the vectors of a document.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`] if the folder cannot be written, the vectors have another length, or there are too many.
+    pub async fn put(
         &self,
         doc: DocId,
         version: u64,
@@ -188,7 +218,12 @@ impl VectorIndex for FlatIndex {
         .await
     }
 
-    async fn put_partial(
+    /// Stores the vectors made so far for an unfinished document, replacing earlier ones. They do not take part in searches; a later
+    /// run continues from them. [`FlatIndex::put`] removes them.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::put`].
+    pub async fn put_partial(
         &self,
         doc: DocId,
         rows: Vec<SectionVector>,
@@ -203,7 +238,11 @@ impl VectorIndex for FlatIndex {
         .await?
     }
 
-    async fn partial(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError> {
+    /// The stored vectors of an unfinished document.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::versions`].
+    pub async fn partial(&self, doc: DocId) -> Result<Vec<SectionVector>, EmbeddingError> {
         let path = self.partial_path(doc);
         super::run_cpu(move || match fs::read(&path) {
             Ok(bytes) => Ok(decode(&bytes).map(|(_, rows)| rows).unwrap_or_default()),
@@ -213,7 +252,11 @@ impl VectorIndex for FlatIndex {
         .await?
     }
 
-    async fn partial_documents(&self) -> Result<Vec<DocId>, EmbeddingError> {
+    /// Unfinished documents.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::versions`].
+    pub async fn partial_documents(&self) -> Result<Vec<DocId>, EmbeddingError> {
         let folder = self.folder.join(PARTIAL_FOLDER);
         super::run_cpu(move || {
             Ok(list_files(&folder)?
@@ -225,7 +268,11 @@ impl VectorIndex for FlatIndex {
         .await?
     }
 
-    async fn lock(&self) -> Result<Option<EmbedLock>, EmbeddingError> {
+    /// Acquires the right to embed, until the lock is dropped or the process ends; `None` if another process holds it.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`] if the lock cannot be checked.
+    pub async fn lock(&self) -> Result<Option<EmbedLock>, EmbeddingError> {
         let folder = self.folder.join(PARTIAL_FOLDER);
         super::run_cpu(move || {
             fs::create_dir_all(&folder).map_err(disk_error(&folder))?;
@@ -245,7 +292,11 @@ impl VectorIndex for FlatIndex {
         .await?
     }
 
-    async fn remove(&self, doc: DocId) -> Result<(), EmbeddingError> {
+    /// Removes the vectors of a document, finished or not.
+    ///
+    /// # Errors
+    /// As [`FlatIndex::put`].
+    pub async fn remove(&self, doc: DocId) -> Result<(), EmbeddingError> {
         let folder = self.folder.clone();
         let part = self.partial_path(doc);
         self.with_vectors(false, move |vectors| {
@@ -258,7 +309,12 @@ impl VectorIndex for FlatIndex {
         .await
     }
 
-    async fn nearest(
+    /// The `most` sections nearest to `vector`, best first; ties ordered by document and section. Searches the documents in `within`
+    /// only, if given.
+    ///
+    /// # Errors
+    /// [`EmbeddingError::Dimensions`] if the stored vectors have another length.
+    pub async fn nearest(
         &self,
         vector: &[f32],
         within: Option<&HashSet<DocId>>,
@@ -376,20 +432,14 @@ impl FlatVectors {
         let of_doc = self
             .rows
             .iter()
-            .enumerate()
-            .filter(|(_, (other, ..))| *other == doc);
+            .zip(self.values.chunks(self.dimensions.max(1)))
+            .filter(|((other, ..), _)| *other == doc);
         of_doc
-            .map(
-                |(at, (_, section, digest)): (usize, &(DocId, SectionId, u64))| {
-                    let vector =
-                        self.values[at * self.dimensions..(at + 1) * self.dimensions].to_vec();
-                    SectionVector {
-                        section: *section,
-                        digest: *digest,
-                        vector,
-                    }
-                },
-            )
+            .map(|((_, section, digest), vector)| SectionVector {
+                section: *section,
+                digest: *digest,
+                vector: vector.to_vec(),
+            })
             .collect()
     }
 
@@ -412,41 +462,20 @@ impl FlatVectors {
             .values
             .chunks(ROWS_PER_THREAD * self.dimensions)
             .enumerate()
+            .map(|(number, values)| (number * ROWS_PER_THREAD, values))
             .collect();
         let threads = std::thread::available_parallelism()
             .map_or(1, usize::from)
             .min(parts.len());
         let mut scored: Vec<(usize, f32)> = std::thread::scope(|scope| {
             let working: Vec<_> = (0..threads)
-                .map(|thread: usize| {
-                    let mine: Vec<_> = parts
-                        .iter()
-                        .copied()
-                        .skip(thread)
-                        .step_by(threads)
-                        .collect();
+                .map(|thread| {
+                    let mine = parts.iter().copied().skip(thread).step_by(threads);
                     scope.spawn(move || {
-                        mine.into_iter()
-                            .flat_map(|(number, numbers): (usize, &[f32])| {
-                                let scored = knn::top_k(
-                                    numbers,
-                                    vector,
-                                    most,
-                                    |at: usize| {
-                                        within.is_none_or(|docs| {
-                                            docs.contains(
-                                                &self.rows[number * ROWS_PER_THREAD + at].0,
-                                            )
-                                        })
-                                    },
-                                    |at: usize| self.row_id(number * ROWS_PER_THREAD + at),
-                                );
-                                scored
-                                    .into_iter()
-                                    .map(|(at, score)| (number * ROWS_PER_THREAD + at, score))
-                                    .collect::<Vec<_>>()
-                            })
-                            .collect::<Vec<_>>()
+                        mine.flat_map(|(first, values)| {
+                            self.nearest_rows(first, values, vector, within, most)
+                        })
+                        .collect::<Vec<_>>()
                     })
                 })
                 .collect();
@@ -462,12 +491,32 @@ impl FlatVectors {
         scored.truncate(most);
         Ok(scored
             .into_iter()
-            .map(|(at, score): (usize, f32)| Neighbor {
+            .map(|(at, score)| Neighbor {
                 doc: self.rows[at].0,
                 section: self.rows[at].1,
                 score,
             })
             .collect())
+    }
+
+    // The best rows of a part, which begins with row `first`.
+    fn nearest_rows(
+        &self,
+        first: usize,
+        values: &[f32],
+        vector: &[f32],
+        within: Option<&HashSet<DocId>>,
+        most: usize,
+    ) -> Vec<(usize, f32)> {
+        let mut rows = knn::top_k(
+            values,
+            vector,
+            most,
+            |at| within.is_none_or(|docs| docs.contains(&self.rows[first + at].0)),
+            |at| self.row_id(first + at),
+        );
+        rows.iter_mut().for_each(|(at, _)| *at += first);
+        rows
     }
 
     fn row_id(&self, at: usize) -> (DocId, SectionId) {

@@ -1,7 +1,6 @@
 //! Semantic routing: embeddings of sections, and documents ranked by the sections nearest to a query.
 //!
-//! - [`vector_index`]: the port of a vector store; a vector database could implement it.
-//! - [`flat_index`]: the built-in adapter: files next to the full-text index, exact search.
+//! - [`flat_index`]: the vectors, in files next to the full-text index, with exact search.
 //! - [`knn`]: exact nearest neighbors.
 //! - [`routing`]: ranks documents for a query by DocScore.
 //! - [`embedder`]: calls the endpoint with rate limits, prices, retries and the call log.
@@ -19,7 +18,6 @@ pub mod knn;
 pub mod routing;
 #[cfg(test)]
 mod tests;
-pub mod vector_index;
 
 use std::sync::Arc;
 
@@ -32,7 +30,7 @@ use stemma_store::{Env, Failure, PortError, PortResult, RunId};
 use crate::cache::Cache;
 use crate::usage::CallUsage;
 use embedder::MeteredEmbedder;
-use vector_index::VectorIndex;
+use flat_index::FlatIndex;
 
 // Query vectors, kept for one hour.
 const QUERY_CACHE_BYTES: usize = 4 << 20;
@@ -81,7 +79,7 @@ pub enum EmbeddingError {
 pub struct SemanticRouter {
     env: Env,
     embedder: MeteredEmbedder,
-    vectors: Arc<dyn VectorIndex>,
+    vectors: Arc<FlatIndex>,
     settings: EmbeddingSettings,
     query_cache: Cache<String, Arc<Vec<f32>>>,
 }
@@ -90,7 +88,7 @@ impl SemanticRouter {
     pub fn new(
         env: Env,
         embedder: MeteredEmbedder,
-        vectors: Arc<dyn VectorIndex>,
+        vectors: Arc<FlatIndex>,
         settings: EmbeddingSettings,
     ) -> Self {
         Self {
@@ -102,8 +100,8 @@ impl SemanticRouter {
         }
     }
 
-    pub fn vectors(&self) -> &dyn VectorIndex {
-        self.vectors.as_ref()
+    pub fn vectors(&self) -> &FlatIndex {
+        &self.vectors
     }
 
     // Returns the cost, too; zero for a cached vector.

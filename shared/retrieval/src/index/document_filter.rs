@@ -43,6 +43,17 @@ pub(super) fn any_term(terms: Vec<Term>) -> Box<dyn IndexQuery> {
     Box::new(BooleanQuery::new(terms.collect()))
 }
 
+/// Entries of the documents with these keys.
+pub(super) fn of_documents<'k>(
+    fields: &Fields,
+    keys: impl IntoIterator<Item = &'k u64>,
+) -> Box<dyn IndexQuery> {
+    let terms = keys
+        .into_iter()
+        .map(|key| Term::from_field_u64(fields.doc_key, *key));
+    any_term(terms.collect())
+}
+
 pub(super) fn filter_query(fields: &Fields, filter: &Filter) -> Box<dyn IndexQuery> {
     let (filters, occur) = match filter {
         Filter::All(filters) => (filters, Occur::Must),

@@ -12,10 +12,8 @@ use stemma_reading::companies::is_legal_form;
 use stemma_reading::question_words::is_question_word;
 use stemma_reading::tokenizer::{for_each_word, is_stop_word, tokenize};
 use stemma_reading::vocabulary::{BEFORE_NAMES, PART_WORDS};
-use tantivy::collector::TopDocs;
+use tantivy::Term;
 use tantivy::query::{PhraseQuery, Query as IndexQuery};
-use tantivy::schema::Value;
-use tantivy::{TantivyDocument, Term};
 
 use super::document_filter::{all_of, has_term};
 use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
@@ -367,20 +365,11 @@ impl MissingTerms<'_> {
 
     fn company_of(&self, alias_word: &str) -> tantivy::Result<Option<String>> {
         let term = Term::from_field_text(self.fields.alias_words, alias_word);
-        let top = TopDocs::with_limit(1).order_by_score();
-        let Some((_, address)) = self
-            .searcher
-            .search(&has_term(term), &top)?
-            .first()
-            .copied()
-        else {
-            return Ok(None);
-        };
-        let stored: TantivyDocument = self.searcher.doc(address)?;
-        let company = stored.get_first(self.fields.company);
-        Ok(company
-            .and_then(|company| company.as_str())
-            .map(str::to_owned))
+        let named = PassageSet::matching(self.searcher, &*has_term(term))?;
+        match named.addresses().next() {
+            Some(address) => self.searcher.stored_text(address, self.fields.company),
+            None => Ok(None),
+        }
     }
 
     // Words in scope with a typo's distance, as texts write them.
@@ -414,23 +403,15 @@ impl MissingTerms<'_> {
     }
 
     fn written_in_scope(&self, stem: &str) -> tantivy::Result<Option<String>> {
-        let query = all_of(
-            self.scope,
-            has_term(Term::from_field_text(self.fields.body, stem)),
-        );
-        let hits = self
-            .searcher
-            .search(&query, &TopDocs::with_limit(1).order_by_score())?;
-        let Some((_, address)) = hits.first() else {
+        let term = Term::from_field_text(self.fields.body, stem);
+        let query = all_of(self.scope, has_term(term));
+        let Some((_, address)) = self.searcher.best(&query, 1)?.pop() else {
             return Ok(None);
         };
-        let stored: TantivyDocument = self.searcher.doc(*address)?;
-        let text = stored
-            .get_first(self.fields.text)
-            .and_then(|text| text.as_str());
+        let text = self.searcher.stored_text(address, self.fields.text)?;
         let text = text.unwrap_or_default();
         let mut written = None;
-        for_each_word(text, |word, range| {
+        for_each_word(&text, |word, range| {
             if word == stem && written.is_none() {
                 written = Some(text[range].to_lowercase());
             }

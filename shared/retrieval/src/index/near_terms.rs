@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use stemma_reading::tokenizer::for_each_word;
-use tantivy::collector::TopDocs;
+use tantivy::Term;
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption, Value};
-use tantivy::{TantivyDocument, Term};
+use tantivy::schema::{Field, IndexRecordOption};
 
 use super::document_filter::all_of;
 use super::schema::Fields;
@@ -64,14 +63,13 @@ pub(super) fn spelling_in_texts(
         (Occur::Should, query)
     });
     let query = all_of(scope, Box::new(BooleanQuery::new(terms.collect())));
-    let hits = searcher.search(&query, &TopDocs::with_limit(MAX_TEXTS).order_by_score())?;
+    let hits = searcher.best(&query, MAX_TEXTS)?;
     let is_all = hits.len() < MAX_TEXTS;
     for (_, address) in hits {
-        let stored: TantivyDocument = searcher.doc(address)?;
-        let text = stored.get_first(fields.text).and_then(|text| text.as_str());
+        let text = searcher.stored_text(address, fields.text)?;
         let text = text.unwrap_or_default();
         let mut found = false;
-        for_each_word(text, |word, range| {
+        for_each_word(&text, |word, range| {
             found |= stems.iter().any(|stem| stem == word) && accepts(&text[range]);
         });
         if found {

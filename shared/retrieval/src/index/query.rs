@@ -10,7 +10,7 @@ use tantivy::collector::Count;
 use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
-use super::document_filter::{all_of, any_term, filter_query, has_term};
+use super::document_filter::{all_of, any_term, filter_query, has_term, of_documents};
 use super::document_fit::DocumentFit;
 use super::entry::doc_key;
 use super::evidence::{self, Evidence};
@@ -222,10 +222,7 @@ impl<'s> SearchRun<'s> {
         self.stats.documents_in_scope = self.count(IndexEntryKind::Document)?;
         self.stats.documents = self.stats.documents_in_scope;
         if let Some(issued) = &self.issuers.documents {
-            let keys = issued
-                .iter()
-                .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-            self.scope.push(any_term(keys.collect()));
+            self.scope.push(of_documents(&self.fields, issued));
             self.stats.documents = self.count(IndexEntryKind::Document)?;
             if self.stats.documents == 0 && self.stats.documents_in_scope > 0 {
                 // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
@@ -326,11 +323,7 @@ impl<'s> SearchRun<'s> {
     // The documents that the caller allows.
     fn allowed_documents(&self) -> Vec<Box<dyn IndexQuery>> {
         let mut scope: Vec<Box<dyn IndexQuery>> = Vec::new();
-        let within = match &self.query.within {
-            DocumentScope::All => None,
-            DocumentScope::Documents(docs) => Some(docs),
-        };
-        if let Some(docs) = within {
+        if let DocumentScope::Documents(docs) = &self.query.within {
             let terms = docs
                 .iter()
                 .map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
@@ -442,10 +435,7 @@ impl<'s> SearchRun<'s> {
             return Ok(None);
         }
         let mut scope = self.passage_scope();
-        let terms = keys
-            .iter()
-            .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-        scope.push(any_term(terms.collect()));
+        scope.push(of_documents(&self.fields, &keys));
         self.passages_of(&scope)
     }
 

@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::tokenizer::{is_stop_word, tokenize};
-use tantivy::collector::{Count, TopDocs};
+use tantivy::collector::Count;
 use tantivy::query::BooleanQuery;
 use tantivy::schema::Value;
 use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::{any_term, has_term};
+use super::document_filter::{has_term, of_documents};
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
+use super::ranking::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
@@ -59,6 +60,12 @@ struct NameMatch {
     // Whether it is written as a name, and not as any word.
     is_marked: bool,
     is_corrected: bool,
+}
+
+impl NameMatch {
+    fn overlaps(&self, other: &NameMatch) -> bool {
+        self.from.start < other.from.end && other.from.start < self.from.end
+    }
 }
 
 // The documents of a name.
@@ -227,35 +234,17 @@ impl Router<'_> {
         if self.searcher.doc_freq(&term)? == 0 {
             return Ok(());
         }
-        let query = has_term(term);
-        let hits = self.searcher.search(
-            &query,
-            &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
-        )?;
-        if hits.len() > MAX_DOCUMENTS {
+        let named = PassageSet::matching(self.searcher, &*has_term(term))?;
+        if named.len() > MAX_DOCUMENTS {
             return Ok(());
         }
-        for (_, address) in &hits {
-            let numbers = self
-                .searcher
-                .segment_reader(address.segment_ord)
-                .fast_fields();
-            matched
-                .documents
-                .extend(numbers.u64("doc_key")?.first(address.doc_id));
-            matched.issuers.extend(
-                numbers
-                    .u64("company_key")?
-                    .first(address.doc_id)
-                    .filter(|key| *key != 0),
-            );
-        }
-        for (_, address) in hits.iter().take(READ_DOCUMENTS) {
-            let stored: TantivyDocument = self.searcher.doc(*address)?;
-            matched.company = matched.company.take().or(stored
-                .get_first(self.fields.company)
-                .and_then(|value| value.as_str())
-                .map(str::to_owned));
+        matched.documents.extend(named.column("doc_key")?);
+        let issuers = named.column("company_key")?.into_iter();
+        matched.issuers.extend(issuers.filter(|key| *key != 0));
+        for address in named.addresses().take(READ_DOCUMENTS) {
+            if matched.company.is_none() {
+                matched.company = self.searcher.stored_text(address, self.fields.company)?;
+            }
         }
         Ok(())
     }
@@ -283,30 +272,27 @@ impl Router<'_> {
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
         let all = self.searcher.search(&has_term(term.clone()), &Count)?;
-        let keys = documents
-            .iter()
-            .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-        let own = BooleanQuery::intersection(vec![has_term(term), any_term(keys.collect())]);
+        let own = of_documents(self.fields, documents);
+        let own = BooleanQuery::intersection(vec![has_term(term), own]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
-    // Names that match an alias but for a typo in one word, besides those found already.
+    // Further names that match an alias but for a typo in one word.
     fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
         let mut corrected: Vec<NameMatch> = Vec::new();
         for at in 0..self.query.words.len() {
-            let is_named = |one: &NameMatch| one.from.contains(&at);
-            if accepted.iter().chain(&corrected).any(is_named) {
+            let mut known = accepted.iter().chain(&corrected);
+            if known.any(|one| one.from.contains(&at)) {
                 continue;
             }
             let Some(typo) = self.typo(at)? else { continue };
-            let found = self.correct(at, typo)?;
-            let overlaps = |one: &NameMatch| {
-                let of =
-                    |range: &Range<usize>| one.from.start < range.end && range.start < one.from.end;
-                found.as_ref().is_some_and(|found| of(&found.from))
-            };
-            if !accepted.iter().chain(&corrected).any(overlaps) {
-                corrected.extend(found);
+            if let Some(found) = self.correct(at, typo)?
+                && !accepted
+                    .iter()
+                    .chain(&corrected)
+                    .any(|one| one.overlaps(&found))
+            {
+                corrected.push(found);
             }
         }
         Ok(corrected)
@@ -345,12 +331,12 @@ impl Router<'_> {
             return Ok(true);
         }
         // The stem of a misspelled name may be that of another word: `Coring` has the stem of `core`.
-        let stems = [stem];
-        if !is_capitalized || stems[0] == word.word {
+        if !is_capitalized || stem == word.word {
             return Ok(false);
         }
-        let accepts = |written: &str| is_spelled(written, &word.word);
-        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &stems, accepts)?;
+        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &[stem], |written| {
+            is_spelled(written, &word.word)
+        })?;
         Ok(is_written != Some(true))
     }
 
@@ -452,8 +438,7 @@ impl Router<'_> {
                 has_term(Term::from_field_u64(self.fields.doc_key, *key)),
                 has_term(self.fields.kind_term(IndexEntryKind::Document)),
             ]);
-            let top = TopDocs::with_limit(1).order_by_score();
-            for (_, address) in self.searcher.search(&query, &top)? {
+            for address in PassageSet::matching(self.searcher, &query)?.addresses() {
                 let stored: TantivyDocument = self.searcher.doc(address)?;
                 identities.extend(
                     stored
@@ -464,14 +449,8 @@ impl Router<'_> {
         }
         for identity in identities {
             let query = has_term(Term::from_field_text(self.fields.identity, &identity));
-            let top = TopDocs::with_limit(MAX_DOCUMENTS).order_by_score();
-            for (_, address) in self.searcher.search(&query, &top)? {
-                let numbers = self
-                    .searcher
-                    .segment_reader(address.segment_ord)
-                    .fast_fields();
-                documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
-            }
+            let same = PassageSet::matching(self.searcher, &*query)?;
+            documents.extend(same.column("doc_key")?.into_iter().take(MAX_DOCUMENTS));
         }
         Ok(())
     }
@@ -481,9 +460,6 @@ impl Router<'_> {
 fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -> Spelling {
     let words = &query.words[range.clone()];
     let has_case = query.has_case();
-    let is_mixed = |word: &QueryWord| {
-        word.word.chars().any(|c| c.is_ascii_digit()) && word.word.chars().any(char::is_alphabetic)
-    };
     let has_letters = words
         .iter()
         .any(|word| word.word.chars().any(char::is_alphabetic));
@@ -500,7 +476,9 @@ fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -
         // These have one word, which saves many lookups.
         AliasStrength::First | AliasStrength::Short if words.len() > 1 => Spelling::Other,
         AliasStrength::Name | AliasStrength::Likely => {
-            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
+            let mut chars = words.iter().flat_map(|word| word.word.chars());
+            let has_digit = chars.any(|c| c.is_ascii_digit());
+            as_name(words.len() > 1 || has_digit || is_marked(query, range))
         }
         AliasStrength::Capitals if has_case && words.iter().all(|word| word.upper) => {
             as_name(words.iter().any(|word| !is_stop_word(&word.word)))
@@ -524,11 +502,11 @@ fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
     else {
         return false;
     };
-    let is_beside = query
+    let precedes_number = query
         .words
         .get(range.end)
         .is_some_and(|next| next.word.chars().any(|c| c.is_ascii_digit()));
-    !word.first || word.possessive || is_beside
+    !word.first || word.possessive || precedes_number
 }
 
 // Of overlapping names, the longest wins, then the strongest.
@@ -542,9 +520,7 @@ fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
     });
     let mut accepted: Vec<NameMatch> = Vec::new();
     for one in matches {
-        if !accepted.iter().any(|other: &NameMatch| {
-            one.from.start < other.from.end && other.from.start < one.from.end
-        }) {
+        if !accepted.iter().any(|other| one.overlaps(other)) {
             accepted.push(one);
         }
     }

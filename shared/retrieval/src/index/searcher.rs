@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use tantivy::collector::Collector;
+use tantivy::collector::{Collector, TopDocs};
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Weight};
 use tantivy::schema::document::DocumentDeserialize;
-use tantivy::schema::{Field, Schema};
-use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::schema::{Field, Schema, Value};
+use tantivy::{DocAddress, DocSet, Searcher, SegmentReader, TERMINATED, TantivyDocument, Term};
 
 /// Searches the shards of an index as if they were one: the ordinal of a segment is its position among the segments of all
 /// shards, and frequencies are those in all shards.
@@ -78,6 +78,26 @@ impl IndexSearcher {
             - 1;
         let in_shard = DocAddress::new(ordinal - self.first_ordinals[shard], address.doc_id);
         self.shards[shard].doc(in_shard)
+    }
+
+    /// The text that an entry stores in a field.
+    pub(super) fn stored_text(
+        &self,
+        address: DocAddress,
+        field: Field,
+    ) -> tantivy::Result<Option<String>> {
+        let stored: TantivyDocument = self.doc(address)?;
+        let text = stored.get_first(field).and_then(|value| value.as_str());
+        Ok(text.map(str::to_owned))
+    }
+
+    /// The entries with the highest scores.
+    pub(super) fn best(
+        &self,
+        query: &dyn Query,
+        limit: usize,
+    ) -> tantivy::Result<Vec<(f32, DocAddress)>> {
+        self.search(query, &TopDocs::with_limit(limit).order_by_score())
     }
 
     /// What matches a query in each segment, without scores.

@@ -56,5 +56,5 @@ pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     if let Some(nanodollars) = usage.nanodollars {
         line += &format!(", {}", money_from_nanos(nanodollars));
     }
-    line + &format!(" · confidence {:.2}", reasoning.confidence)
+    line
 }

@@ -16,11 +16,11 @@ use stemma_xbrl::FactTable;
 
 use crate::citation::{Citation, QuoteMatch};
 use crate::claims::CheckedCitation;
-use crate::declared::DeclaredFacts;
 use crate::figures::{CitedPages, CitedText};
 use crate::prompt::{DraftClaim, DraftOperand};
 use crate::quote::check_quote;
 use crate::quote_target::QuoteTarget;
+use crate::tagged_facts::DeclaredFacts;
 use crate::verdict::{Verdict, judge_claim};
 
 const INJECTIONS: usize = 100;

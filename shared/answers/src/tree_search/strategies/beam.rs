@@ -1,6 +1,6 @@
 //! `beam`: beam search level by level down the tree, then one ranking of the visited sections and the best lexical hits.
 
-use super::{Batch, Strategy, StrategyTrace, THRESHOLD};
+use super::{Batch, Strategy, StrategyTrace};
 use crate::tree_search::scoring::ScoringTask;
 use crate::tree_search::search_tree::SearchTree;
 
@@ -11,9 +11,6 @@ const LISTED: usize = 20;
 // Best lexical hits that are ranked with the visited sections, and sections in the ranking.
 const LEXICAL_HITS: usize = 80;
 const RANKED: usize = 24;
-// With fewer results than this, lexical hits with at least this score fill the gaps.
-const MIN_RESULTS: usize = 5;
-const MIN_FILL: f32 = 0.35;
 
 pub(super) struct Beam<'a> {
     tree: &'a SearchTree,
@@ -56,26 +53,11 @@ impl<'a> Beam<'a> {
         all.truncate(RANKED);
         all
     }
-
-    // Too few results from the model are filled up with lexical hits.
-    fn fill(&self, trace: &mut StrategyTrace) {
-        let missing = MIN_RESULTS.saturating_sub(trace.count_at_least(THRESHOLD));
-        let hits = self.tree.best_lexical(LEXICAL_HITS);
-        let unscored: Vec<usize> = hits
-            .into_iter()
-            .filter(|at| self.tree.nodes[*at].lexical >= MIN_FILL && trace.score(*at).is_none())
-            .take(missing)
-            .collect();
-        for at in unscored {
-            trace.stand_in(self.tree, at, "by its words, to fill a gap");
-        }
-    }
 }
 
 impl Strategy for Beam<'_> {
     fn next_batch(&mut self, trace: &mut StrategyTrace) -> Option<Batch> {
         if self.is_ranked {
-            self.fill(trace);
             return None;
         }
         if self.depth > 0 {
@@ -90,13 +72,19 @@ impl Strategy for Beam<'_> {
                 self.level
                     .sort_by(|a, b| below(*b).total_cmp(&below(*a)).then(a.cmp(b)));
                 self.level.truncate(LISTED);
-                return Batch::new(ScoringTask::DESCEND, self.level.clone());
+                return Some(Batch {
+                    task: ScoringTask::DESCEND,
+                    sections: self.level.clone(),
+                });
             }
             // There is nothing to pick from.
             let only = std::mem::take(&mut self.level);
             self.descend(&only);
         }
         self.is_ranked = true;
-        Batch::new(ScoringTask::RANK, self.candidates(trace))
+        Some(Batch {
+            task: ScoringTask::RANK,
+            sections: self.candidates(trace),
+        })
     }
 }

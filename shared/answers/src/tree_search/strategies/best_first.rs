@@ -87,6 +87,9 @@ impl Strategy for BestFirst<'_> {
             .count();
         let batch = self.waiting.drain(..worth.min(BATCH));
         self.asked = batch.map(|(_, at)| at).collect();
-        Batch::new(ScoringTask::SCORE, self.asked.clone())
+        Some(Batch {
+            task: ScoringTask::SCORE,
+            sections: self.asked.clone(),
+        })
     }
 }

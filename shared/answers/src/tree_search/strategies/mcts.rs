@@ -98,24 +98,20 @@ impl<'a> Mcts<'a> {
         })
     }
 
-    // A section and its descendants: indexes are in pre-order.
-    fn subtree(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
-        let nodes = &self.tree.nodes;
-        let deeper =
-            (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
-        std::iter::once(at).chain(deeper)
-    }
-
     // The sections of a subtree that the model was not asked for.
     fn open_subtree(&self, at: usize) -> impl Iterator<Item = usize> {
-        self.subtree(at).filter(move |at| !self.is_asked[*at])
+        self.tree.subtree(at).filter(move |at| !self.is_asked[*at])
     }
 
     // PUCT (Rosin 2011, as in AlphaGo Zero): Q + c · P · sqrt(N_parent) / (1 + N). Q is the best score in the subtree relative to the
     // best of all, not the mean: a mean would hide one good section among many.
     fn ucb(&self, at: usize, level: &[usize], blended: &[f32]) -> f32 {
         let nodes = &self.tree.nodes;
-        let best_below = self.subtree(at).map(|at| blended[at]).fold(0.0, f32::max);
+        let best_below = self
+            .tree
+            .subtree(at)
+            .map(|at| blended[at])
+            .fold(0.0, f32::max);
         let best = blended.iter().copied().fold(0.0, f32::max);
         let value = best_below / best.max(0.01);
         let level_prior: f32 = level
@@ -132,8 +128,10 @@ impl<'a> Mcts<'a> {
 
     // The score of the model blended with the lexical score. A section that the model was not asked for, or left out, has 0 of it.
     fn blended(&self, trace: &StrategyTrace) -> Vec<f32> {
-        let nodes = self.tree.nodes.iter().enumerate();
-        nodes
+        self.tree
+            .nodes
+            .iter()
+            .enumerate()
             .map(|(at, node)| {
                 let model_score = trace.score(at).unwrap_or(0.0);
                 (1.0 - LEXICAL_WEIGHT) * model_score + LEXICAL_WEIGHT * node.lexical
@@ -149,13 +147,16 @@ impl Strategy for Mcts<'_> {
         }
         if self.rounds < MAX_ROUNDS {
             self.rounds += 1;
-            let leaves = self.select_leaves(&self.blended(trace));
-            if let Some(batch) = Batch::new(ScoringTask::SCORE, leaves) {
-                return Some(batch);
+            let sections = self.select_leaves(&self.blended(trace));
+            if !sections.is_empty() {
+                let task = ScoringTask::SCORE;
+                return Some(Batch { task, sections });
             }
         }
         self.is_done = true;
-        let best = trace.best(trace.scored.keys().copied(), BATCH);
-        Batch::new(ScoringTask::SCORE_TEXT, best)
+        Some(Batch {
+            task: ScoringTask::SCORE_TEXT,
+            sections: trace.best(trace.scored.keys().copied(), BATCH),
+        })
     }
 }

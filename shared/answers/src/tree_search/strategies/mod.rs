@@ -1,10 +1,9 @@
-//! The strategies, one file each, and the one driver that walks a document with any of them.
+//! The strategies, one file each, and the one loop that walks a document with any of them.
 //!
-//! A strategy says which sections the model scores next, given the scores so far. The driver asks the model and keeps the
+//! A strategy says which sections the model scores next, given the scores so far. The loop asks the model and keeps the
 //! scores. It stops when the strategy has nothing more to ask, the model fails or the budget is used up; scores collected by
 //! then count.
 
-mod auto;
 mod beam;
 mod best_first;
 mod mcts;
@@ -12,23 +11,24 @@ mod single;
 
 use std::collections::BTreeMap;
 
-use super::llm_session::LlmSession;
 use super::result::{Note, TreeSearchStrategy};
-use super::scoring::{Excerpt, ScoringQuestion, ScoringReply, ScoringTask};
-use super::search_tree::{SearchTree, one_line, truncate};
-use super::session_error::SessionError;
-use stemma_catalog::document_store::DocumentStore;
+use super::scoring::{Scorer, ScoringReply, ScoringTask};
+use super::search_tree::SearchTree;
 
 /// Minimum score of a section that is good enough for the result.
 pub(super) const THRESHOLD: f32 = 0.3;
 /// Sections of a result at most.
 pub(super) const MAX_SECTIONS: usize = 8;
-// Characters of the parent's title in a listing that is not a tree.
-const ABOVE_CHARS: usize = 40;
+// `auto`: listings up to this many tokens go to `single`.
+const SINGLE_TOKENS: u32 = 3_000;
+// `auto`: calls that must be left for `mcts`.
+const MCTS_CALLS: u32 = 8;
+// `auto`: lexical scores are vague when the tenth best is within this distance of the best (1.0).
+const VAGUE: f32 = 0.25;
 
 /// A way to walk a section tree.
 trait Strategy: Send {
-    // The sections that the model scores next; `None` when the walk is over.
+    // The sections that the model scores next; `None`, or a batch without sections, when the walk is over.
     fn next_batch(&mut self, trace: &mut StrategyTrace) -> Option<Batch>;
 }
 
@@ -38,21 +38,11 @@ struct Batch {
     sections: Vec<usize>,
 }
 
-impl Batch {
-    // `None` without sections: there is nothing to ask.
-    fn new(task: ScoringTask, sections: Vec<usize>) -> Option<Self> {
-        (!sections.is_empty()).then_some(Self { task, sections })
-    }
-}
-
 /// Walks a document with a strategy, or with one that fits (`Auto`).
-pub(super) async fn walk(
-    context: &SearchContext<'_>,
-    strategy: TreeSearchStrategy,
-) -> StrategyTrace {
+pub(super) async fn walk(scorer: &Scorer<'_>, requested: TreeSearchStrategy) -> StrategyTrace {
     let mut trace = StrategyTrace::default();
-    let (chosen, why) = match strategy {
-        TreeSearchStrategy::Auto => auto::choose_strategy(context),
+    let (chosen, why) = match requested {
+        TreeSearchStrategy::Auto => choose_strategy(scorer),
         named => (Some(named), "asked for".into()),
     };
     trace.why = why;
@@ -60,39 +50,76 @@ pub(super) async fn walk(
         trace.strategy = "lexical";
         return trace;
     };
-    let tree = context.tree;
-    let (used, mut strategy): (_, Box<dyn Strategy + '_>) = match chosen {
-        TreeSearchStrategy::Single => match single::Single::new(context) {
-            Some(single) => (chosen, Box::new(single)),
-            None => {
-                let message = "not even the top of the tree fits into one prompt: it was walked level by level (beam)";
-                trace.notes.push(Note::new("single.too_large", message));
-                (TreeSearchStrategy::Beam, Box::new(beam::Beam::new(tree)))
-            }
-        },
-        TreeSearchStrategy::Beam => (chosen, Box::new(beam::Beam::new(tree))),
-        TreeSearchStrategy::Mcts => (chosen, Box::new(mcts::Mcts::new(tree))),
-        TreeSearchStrategy::BestFirst | TreeSearchStrategy::Auto => (
-            TreeSearchStrategy::BestFirst,
-            Box::new(best_first::BestFirst::new(tree)),
-        ),
-    };
-    trace.strategy = used.as_str();
+    let mut strategy = start(scorer, chosen, &mut trace);
     while let Some(batch) = strategy.next_batch(&mut trace) {
-        if let Err(error) = context.score(&batch, &mut trace).await {
-            trace.notes.push(Note::from_error(tree.name(), &error));
-            trace.is_cut_short = true;
+        if batch.sections.is_empty() {
             break;
+        }
+        match scorer.score(batch.task, &batch.sections).await {
+            Ok(reply) => trace.add(batch.task, reply),
+            Err(error) => {
+                let name = scorer.tree.name();
+                trace.notes.push(Note::from_error(name, &error));
+                trace.is_cut_short = true;
+                break;
+            }
         }
     }
     trace
 }
 
-pub(super) struct SearchContext<'a> {
-    pub(super) tree: &'a SearchTree,
-    pub(super) session: &'a LlmSession,
-    pub(super) question: &'a ScoringQuestion,
-    pub(super) store: &'a dyn DocumentStore,
+fn start<'a>(
+    scorer: &'a Scorer<'_>,
+    chosen: TreeSearchStrategy,
+    trace: &mut StrategyTrace,
+) -> Box<dyn Strategy + 'a> {
+    let tree = scorer.tree;
+    trace.strategy = chosen.as_str();
+    match chosen {
+        TreeSearchStrategy::Single => {
+            if let Some(single) = single::Single::new(scorer) {
+                return Box::new(single);
+            }
+            let message = "not even the top of the tree fits into one prompt: it was walked level by level (beam)";
+            trace.notes.push(Note::new("single.too_large", message));
+            start(scorer, TreeSearchStrategy::Beam, trace)
+        }
+        TreeSearchStrategy::Beam => Box::new(beam::Beam::new(tree)),
+        TreeSearchStrategy::Mcts => Box::new(mcts::Mcts::new(tree)),
+        TreeSearchStrategy::BestFirst | TreeSearchStrategy::Auto => {
+            Box::new(best_first::BestFirst::new(tree))
+        }
+    }
+}
+
+// The strategy that fits the size of the tree, its lexical scores and the budget, and the reason; `None` when the budget has no
+// room for a call.
+fn choose_strategy(scorer: &Scorer<'_>) -> (Option<TreeSearchStrategy>, String) {
+    let session = scorer.session;
+    let sections = scorer.tree.nodes.len();
+    let all: Vec<usize> = (0..sections).collect();
+    let (tokens, prompt_tokens) = scorer.tree_tokens(&all);
+    if !session.can_afford(prompt_tokens.saturating_sub(tokens)) {
+        return (None, "the budget has no room for a call".into());
+    }
+    if tokens <= SINGLE_TOKENS && session.can_afford(prompt_tokens) {
+        let why = format!("the whole tree of {sections} sections has {tokens} tokens");
+        return (Some(TreeSearchStrategy::Single), why);
+    }
+    let large = format!("{sections} sections of {tokens} tokens are too many for one prompt");
+    let calls_left = session.calls_left();
+    if calls_left >= MCTS_CALLS && is_lexically_vague(scorer.tree) {
+        let why = format!("{large}, and the words of the question single out no section");
+        return (Some(TreeSearchStrategy::Mcts), why);
+    }
+    let why = format!("{large}; {calls_left} calls are left");
+    (Some(TreeSearchStrategy::BestFirst), why)
+}
+
+// Lexical scores do not separate the sections when the tenth fits nearly as well as the first.
+fn is_lexically_vague(tree: &SearchTree) -> bool {
+    let tenth = tree.best_lexical(10).get(9).copied();
+    tenth.is_none_or(|at| tree.nodes[at].lexical > 1.0 - VAGUE)
 }
 
 /// How a walk went.
@@ -108,73 +135,50 @@ pub(super) struct StrategyTrace {
     // The model's own words, call by call.
     pub(super) thinking: Vec<String>,
     pub(super) notes: Vec<Note>,
-    pub(super) unknown_ids: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ScoredSection {
-    // Sum of all scores, and their number.
-    sum: f32,
-    pub(super) visits: u32,
+    // Mean of all scores, 0–1, and their number.
+    pub(super) score: f32,
+    visits: u32,
     pub(super) reason: String,
     // Scored without a model.
     pub(super) is_lexical: bool,
 }
 
-impl ScoredSection {
-    // Mean, 0–1.
-    pub(super) fn score(&self) -> f32 {
-        if self.visits == 0 {
-            0.0
-        } else {
-            self.sum / self.visits as f32
-        }
-    }
-}
-
 impl StrategyTrace {
-    // Further scores of a section are averaged.
-    fn add(&mut self, reply: ScoringReply) {
-        self.unknown_ids += reply.unknown_ids;
+    fn add(&mut self, task: ScoringTask, reply: ScoringReply) {
+        if task == ScoringTask::RANK {
+            // The ranking is the result. What led to it is not.
+            self.scored.clear();
+        }
         if !reply.thinking.is_empty() {
             self.thinking.push(reply.thinking);
         }
         for score in reply.scores {
             let scored = self.scored.entry(score.at).or_default();
-            scored.sum += score.score;
             scored.visits += 1;
+            scored.score += (score.score - scored.score) / scored.visits as f32;
             scored.reason = score.reason;
         }
     }
 
-    // Replaces all earlier scores of the section.
-    pub(super) fn set(&mut self, at: usize, score: f32, reason: &str) {
-        let scored = ScoredSection {
-            sum: score,
-            visits: 1,
-            reason: reason.into(),
-            is_lexical: false,
-        };
-        self.scored.insert(at, scored);
-    }
-
-    // Below any section the model scored well: lexical scores count at most `THRESHOLD`.
-    fn stand_in(&mut self, tree: &SearchTree, at: usize, reason: &str) {
-        self.set(at, THRESHOLD * tree.nodes[at].lexical, reason);
-        if let Some(scored) = self.scored.get_mut(&at) {
-            scored.is_lexical = true;
-        }
-    }
-
-    // Results of search without a model, for a walk that found nothing.
+    // Results of search without a model, for a walk that found nothing. They rank below any section the model scored well.
     pub(super) fn add_best_lexical(&mut self, tree: &SearchTree) {
         for at in tree.best_lexical(MAX_SECTIONS) {
-            self.stand_in(tree, at, "by its words, without a model");
+            let scored = ScoredSection {
+                score: THRESHOLD * tree.nodes[at].lexical,
+                visits: 1,
+                reason: "by its words, without a model".into(),
+                is_lexical: true,
+            };
+            self.scored.insert(at, scored);
         }
     }
 
-    pub(super) fn score(&self, at: usize) -> Option<f32> {
-        self.scored.get(&at).map(ScoredSection::score)
+    fn score(&self, at: usize) -> Option<f32> {
+        self.scored.get(&at).map(|scored| scored.score)
     }
 
     // The sections of `among` that are good enough, best first.
@@ -191,72 +195,7 @@ impl StrategyTrace {
     pub(super) fn count_at_least(&self, threshold: f32) -> usize {
         self.scored
             .values()
-            .filter(|scored| !scored.is_lexical && scored.score() >= threshold)
+            .filter(|scored| !scored.is_lexical && scored.score >= threshold)
             .count()
-    }
-}
-
-impl SearchContext<'_> {
-    async fn score(&self, batch: &Batch, trace: &mut StrategyTrace) -> Result<(), SessionError> {
-        let Batch { task, sections } = batch;
-        let excerpts = self.excerpts(*task, sections).await;
-        let listing = self.listing(*task, sections, &excerpts);
-        let reply = self
-            .question
-            .score_sections(self.session, *task, self.tree, &listing, sections)
-            .await?;
-        if *task == ScoringTask::RANK {
-            // The ranking is the result. What led to it is not.
-            trace.scored.clear();
-        }
-        trace.add(reply);
-        Ok(())
-    }
-
-    // One section a line: as a tree, or each with its parent's title and what `excerpts` has of its text.
-    fn listing(&self, task: ScoringTask, sections: &[usize], excerpts: &[String]) -> String {
-        let nodes = &self.tree.nodes;
-        let lines = sections.iter().enumerate().map(|(n, at)| {
-            if task.shows_tree {
-                let indent = "  ".repeat(nodes[*at].depth.saturating_sub(1));
-                let entry = self.tree.format_entry(*at, None, task.summary_chars);
-                return format!("{indent}{entry}");
-            }
-            let above = nodes[*at]
-                .parent
-                .map(|above| truncate(&nodes[above].title, ABOVE_CHARS));
-            let entry = self
-                .tree
-                .format_entry(*at, above.as_deref(), task.summary_chars);
-            match excerpts.get(n).filter(|excerpt| !excerpt.is_empty()) {
-                Some(excerpt) => format!("{entry}\n    “{excerpt}”"),
-                None => entry,
-            }
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    async fn excerpts(&self, task: ScoringTask, sections: &[usize]) -> Vec<String> {
-        let (texts, most_chars) = match task.excerpt {
-            Excerpt::None => return Vec::new(),
-            Excerpt::Snippet(most_chars) => (Vec::new(), most_chars),
-            Excerpt::Text(most_chars) => {
-                let texts = self.tree.texts(self.store, sections, 4 * most_chars);
-                (texts.await, most_chars)
-            }
-        };
-        sections
-            .iter()
-            .enumerate()
-            .map(|(n, at)| {
-                let text = texts.get(n).map(String::as_str);
-                // Also where the store has no text.
-                let text = text.filter(|text| !text.is_empty()).or_else(|| {
-                    let hit = self.tree.hits.get(&self.tree.nodes[*at].id);
-                    hit.map(|hit| hit.excerpt.text.as_str())
-                });
-                truncate(&one_line(text.unwrap_or_default()), most_chars)
-            })
-            .collect()
     }
 }

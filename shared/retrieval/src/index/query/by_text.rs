@@ -1,6 +1,5 @@
 //! The search where no candidate has the words that count: BM25 over the text of passages.
 
-use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, Query as IndexQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Term};
@@ -61,7 +60,6 @@ impl SearchRun<'_> {
         } else {
             Box::new(all_of(scope, terms)) as Box<dyn IndexQuery>
         };
-        self.searcher
-            .search(&query, &TopDocs::with_limit(limit).order_by_score())
+        self.searcher.best(query.as_ref(), limit)
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use stemma_xbrl::read_facts;
 
+use super::tests::check_declared_figures;
 use super::*;
 
 // Facts of 2024 in millions, as (concept, member or nothing, figure), each on a line of its own.

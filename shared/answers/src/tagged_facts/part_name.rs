@@ -48,8 +48,7 @@ impl<'a> StatementText<'a> {
     // The code of a country: `US` or `U.S.`.
     fn has_code(&self, member: &str) -> bool {
         let code = member.rsplit(':').next().unwrap_or(member);
-        let mut words = self.text.split_whitespace();
-        words.any(|word| {
+        self.text.split_whitespace().any(|word| {
             let word = word.trim_matches(|c: char| !c.is_alphanumeric());
             let word = word.trim_end_matches("'s").trim_end_matches("\u{2019}s");
             word.trim_end_matches('.').replace('.', "") == code

@@ -30,7 +30,7 @@ pub trait PageViewer: Send + Sync {
 
 /// A model that sees, and what draws the pages for it.
 #[derive(Clone, Copy)]
-pub struct Sight<'a> {
+pub struct PageVision<'a> {
     pub client: &'a Arc<LlmClient>,
     pub viewer: &'a dyn PageViewer,
 }
@@ -54,9 +54,9 @@ pub(super) struct Picture {
     pub(super) image: PageImage,
 }
 
-impl Sight<'_> {
+impl PageVision<'_> {
     /// The pictures of the pages of the best passages, and why some are lacking.
-    pub(super) async fn look(
+    pub(super) async fn view_pages(
         &self,
         context: &AnswerContext,
     ) -> (Vec<Picture>, Option<Degradation>) {

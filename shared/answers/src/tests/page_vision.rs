@@ -12,7 +12,7 @@ use crate::tree_search::LlmClient;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{
     Answer, AnswerLimits, AnswerOutcome, Answerer, AskRequest, ClaimState, Degradation, PageImage,
-    PageViewer, Sight,
+    PageViewer, PageVision,
 };
 
 const CAPEX: &str = "Purchases of property, plant and equipment were $1,749 million in 2022.";
@@ -77,7 +77,7 @@ async fn see(
     let answers = archive.answers();
     let client = Arc::new(seeing);
     let mut answerer = archive.answerer(text_model, None, &answers);
-    answerer.sight = Some(Sight {
+    answerer.sight = Some(PageVision {
         client: &client,
         viewer,
     });
@@ -179,7 +179,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
     let seeing = client();
     let id = |viewer: Option<&BlankPages>, see: bool| {
         let mut answerer = archive.answerer(None, None, &answers);
-        answerer.sight = viewer.map(|viewer| Sight {
+        answerer.sight = viewer.map(|viewer| PageVision {
             client: &seeing,
             viewer,
         });

@@ -97,7 +97,7 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
         ("What was 3M's capex in 1985?", "1985", 0.5, true),
         ("What are 3M's zeppelins?", "zeppelins", 0.02, true),
         ("Who rents 3M's Note 99 property?", "", 0.02, false),
-        // A word or name beside a known company, a year beside others: documents may have others for the same thing.
+        // A word or name with a known company, a year with others: documents may have others for the same thing.
         ("What are 3M's zeppelins?", "zeppelins", 0.5, false),
         ("What did 3M lose in Caracas?", "Caracas", 0.5, false),
         (

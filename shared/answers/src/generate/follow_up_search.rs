@@ -10,7 +10,7 @@ use stemma_retrieval::search::{DocumentScope, SearchError};
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;
 
-use crate::context::{AnswerContext, Passage, SectionRequest, pages_by_worth};
+use crate::context::{AnswerContext, SectionRequest, pages_by_worth};
 use crate::event::{AnswerStep, StepKind};
 use crate::prompt::{self, DraftAnswer};
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
@@ -100,22 +100,23 @@ impl AnswerBuilder<'_, '_> {
     // others for the same thing.
     fn absent_subject(&self, text: &str, draft: &DraftAnswer) -> Option<String> {
         let search = &self.search;
-        let is_open = |term: &str| {
-            let mut parts = draft.missing.iter();
-            draft.claims.is_empty() || parts.all(|part| names_term(part, term))
-        };
-        let mut filters = search.applied_filters.iter();
-        let names_company = filters.any(|filter| filter.facet == "company");
+        let names_company = search
+            .applied_filters
+            .iter()
+            .any(|filter| filter.facet == "company");
         let years = Statement::new(text).years();
         let is_year = |term: &str| years.iter().any(|year| year.to_string() == term);
         let terms = || search.known_missing_terms().iter();
         let missing_years = terms().filter(|missing| is_year(&missing.term)).count();
         let mut absent = terms().filter(|missing| {
-            let is_subject = match is_year(&missing.term) {
+            let term = &missing.term;
+            let is_subject = match is_year(term) {
                 true => missing_years == years.len(),
-                false => !names_company && is_name(text, &missing.term),
+                false => !names_company && is_name(text, term),
             };
-            (is_subject || search.low_evidence == Some(true)) && is_open(&missing.term)
+            let is_open =
+                draft.claims.is_empty() || draft.missing.iter().all(|part| names_term(part, term));
+            (is_subject || search.low_evidence == Some(true)) && is_open
         });
         let absent = absent.next().filter(|_| !names_more(text, draft));
         absent.map(ToString::to_string)
@@ -211,7 +212,7 @@ impl AnswerBuilder<'_, '_> {
         self.context.show(order, room);
     }
 
-    // Reads what a draft misses, as far as code can tell where that stands.
+    // Reads what a draft misses, as far as code can tell where that is.
     async fn read_further(
         &mut self,
         text: &str,
@@ -293,7 +294,7 @@ impl AnswerBuilder<'_, '_> {
             && (request.pages.iter()).all(|page| self.context.has_read(request.doc, *page))
     }
 
-    // Notes and Items that the lines of passages name, those beside words of the question first.
+    // Notes and Items that the lines of passages name, those next to words of the question first.
     async fn find_references(
         &mut self,
         followed: &[usize],
@@ -341,15 +342,11 @@ impl AnswerBuilder<'_, '_> {
 
     // The page after and the page before each passage.
     fn neighbors(&self, followed: &[usize]) -> Vec<SectionRequest> {
-        let pages = |passage: &Passage| [Some(passage.number + 1), passage.number.checked_sub(1)];
         let passages = followed.iter().map(|at| &self.context.passages[*at]);
         let mut requests: Vec<SectionRequest> = Vec::new();
         for passage in passages.filter(|passage| passage.last_line.is_none()) {
-            for page in pages(passage)
-                .into_iter()
-                .flatten()
-                .filter(|page| *page > 0)
-            {
+            let pages = [passage.number + 1, passage.number.saturating_sub(1)];
+            for page in pages.into_iter().filter(|page| *page > 0) {
                 let request = request_page(passage.doc, page);
                 if !self.has_read(&request) && !requests.contains(&request) {
                     requests.push(request);
@@ -364,18 +361,19 @@ impl Reference {
     // The section with this number: the last one, since Items and notes are named before they come.
     fn section<'a>(&self, tree: &'a SectionTree) -> Option<&'a Section> {
         let kind = if self.is_note { "note" } else { "item" };
-        let named = |section: &&Section| {
+        let mut named = None;
+        let mut numbered = None;
+        for (_, section) in tree.walk() {
             let mut words = title_words(&section.title);
-            words.next().as_deref() == Some(kind) && words.next().as_deref() == Some(&self.number)
-        };
-        let numbered = |section: &&Section| {
-            self.is_note && title_words(&section.title).next().as_deref() == Some(&self.number)
-        };
-        let sections = || tree.walk().map(|(_, section)| section);
-        sections()
-            .filter(named)
-            .last()
-            .or_else(|| sections().filter(numbered).last())
+            let (first, second) = (words.next(), words.next());
+            if first.as_deref() == Some(kind) && second.as_deref() == Some(&self.number) {
+                named = Some(section);
+            }
+            if self.is_note && first.as_deref() == Some(&self.number) {
+                numbered = Some(section);
+            }
+        }
+        named.or(numbered)
     }
 }
 
@@ -394,8 +392,11 @@ fn names_more(question: &str, draft: &DraftAnswer) -> bool {
 // of measures, which documents write out.
 fn is_name(question: &str, term: &str) -> bool {
     let is_first = question.trim_start().starts_with(term) && !term.contains(' ');
-    let is_capitalized = |word: &str| word.starts_with(char::is_uppercase);
-    !is_first && term.split_whitespace().all(is_capitalized) && term.chars().any(char::is_lowercase)
+    !is_first
+        && term
+            .split_whitespace()
+            .all(|word| word.starts_with(char::is_uppercase))
+        && term.chars().any(char::is_lowercase)
 }
 
 fn title_words(title: &str) -> impl Iterator<Item = String> {
@@ -439,7 +440,7 @@ fn request_page(doc: DocId, page: u32) -> SectionRequest {
         section: None,
         pages: vec![page],
         score: 0.0,
-        why: "beside a passage".into(),
+        why: "next to a passage".into(),
         excerpt: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use stemma_reading::vocabulary::COUNTRIES;
 
-/// The name of the country that a member stands for; none for members of other taxonomies.
+/// The name of the country that a member means; none for members of other taxonomies.
 pub(super) fn country_name(member: &str) -> Option<&'static str> {
     COUNTRIES.get(member.strip_prefix("country:")?)
 }

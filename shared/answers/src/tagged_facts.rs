@@ -12,8 +12,7 @@ use super::terms::{name_words, phrase, position};
 mod country_name;
 mod part_name;
 
-pub use part_name::member_name;
-use part_name::{StatementText, member_words};
+use part_name::{StatementText, member_name, member_words};
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::StatedPeriod;
@@ -48,17 +47,8 @@ pub enum DeclaredCheck {
     Confirmed,
     /// A fact of a part of the company that the statement may or may not mean; says of which.
     Undecided(String),
-    /// It stands for something else; says for what.
+    /// It means something else; says what.
     Differs(String),
-}
-
-/// Checks each figure of a statement.
-pub fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<DeclaredCheck> {
-    let statement = Statement::new(text).in_fiscal_years(facts.year_shift);
-    let figures = 0..statement.figures.len();
-    figures
-        .map(|figure| check_declared(&statement, figure, facts))
-        .collect()
 }
 
 /// A company that a statement names as its subject, with a legal form or a possessive, although neither the cover of the
@@ -140,15 +130,11 @@ pub(super) fn check_declared(
         claimed,
         facts,
     };
-    let is_quoted = |fact: &TaggedFact<'_>| {
+    let near = facts.table.facts().filter(|fact| {
         let page = fact.page.map_or(0, |page| page.get());
-        fact.line
-            .is_some_and(|line| facts.lines.contains(&(page, line)))
-    };
-    let near = facts
-        .table
-        .facts()
-        .filter(|fact| is_quoted(fact) && context.claimed.may_be(fact));
+        let line = fact.line.map(|line| (page, line));
+        line.is_some_and(|line| facts.lines.contains(&line)) && context.claimed.may_be(fact)
+    });
     let mut result = DeclaredCheck::Unknown;
     for fact in near {
         match (context.check(&fact), &result) {
@@ -445,8 +431,7 @@ impl ClaimContext<'_> {
     }
 
     fn words_beyond<'w>(&self, name: &'w [String], label: &[String]) -> Vec<&'w String> {
-        let words = name.iter();
-        words
+        name.iter()
             .filter(|word| !label.contains(word) && !self.company.contains(*word))
             .collect()
     }
@@ -486,11 +471,13 @@ impl ClaimContext<'_> {
         {
             names = format!("{names} {}", concept_words(member));
         }
-        let is_between_words = |c: char| !c.is_alphanumeric() && c != '.';
-        let is_in_name = |figure: &String| names.split(is_between_words).any(|word| word == figure);
-        let others = self.other_figures.iter();
-        let others: Vec<usize> = others
-            .filter(|(figure, _)| !is_in_name(figure))
+        let in_names: BTreeSet<&str> = names
+            .split(|c: char| !c.is_alphanumeric() && c != '.')
+            .collect();
+        let others: Vec<usize> = self
+            .other_figures
+            .iter()
+            .filter(|(figure, _)| !in_names.contains(figure.as_str()))
             .map(|(_, end)| *end)
             .collect();
         // What is said behind a figure may be said of the next one.
@@ -502,8 +489,11 @@ impl ClaimContext<'_> {
             false => &text_before,
         };
         // What the fact itself is of may have the words of another part.
-        let own = fact.dimensions.iter();
-        let own: BTreeSet<String> = own.flat_map(|(_, member)| member_words(member)).collect();
+        let own: BTreeSet<String> = fact
+            .dimensions
+            .iter()
+            .flat_map(|(_, member)| member_words(member))
+            .collect();
         let label = name_words(fact.label);
         let named: Vec<(&str, Vec<String>)> = members
             .into_iter()
@@ -525,8 +515,8 @@ impl ClaimContext<'_> {
             let is_of =
                 |part: &TaggedFact<'_>| part.dimensions.iter().any(|(_, own)| own == member);
             let has_number = parts().filter(is_of).any(|part| {
-                let is_claimed = |part: Decimal| part == number || self.claimed.has_value(part);
-                part.number().is_some_and(is_claimed)
+                let part = part.number();
+                part.is_some_and(|part| part == number || self.claimed.has_value(part))
             });
             let other = parts().find(|part| part.dimensions.len() == 1 && is_of(part));
             if let Some(other) = other.filter(|_| !has_number) {

@@ -2,6 +2,14 @@ use stemma_xbrl::{FactTable, read_facts};
 
 use super::*;
 
+pub(super) fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<DeclaredCheck> {
+    let statement = Statement::new(text).in_fiscal_years(facts.year_shift);
+    let figures = 0..statement.figures.len();
+    figures
+        .map(|figure| check_declared(&statement, figure, facts))
+        .collect()
+}
+
 // A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4,
 // restricted cash 5, all cash 6, gains before cost tax 7, and before cost and tax 8. Then figures with parts: cash 9, its part
 // that is cash 10, which another concept has, too, 11; repurchases 12 and those of a plan 13; equity 14, its part that is paid-in

@@ -1,7 +1,6 @@
 //! What a statement means by a computed figure: the definition of the measure it names, or what its words say is done with rows.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use rust_decimal::Decimal;
 use stemma_reading::text_words::says;
@@ -17,7 +16,7 @@ use super::terms::{Terms, phrase};
 
 /// What a statement means: a value, how it is written, and whether words such as "grew" are about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct ComputedValue {
     pub(super) value: Decimal,
     pub(super) unit: Unit,
     pub(super) sense: Sense,
@@ -47,45 +46,42 @@ pub(super) enum Unit {
 }
 
 // The values that the statement's words may mean, each with its unit.
-pub(super) fn meanings(
+pub(super) fn computed_values(
     statement: &Statement<'_>,
     names: &RowNames<'_>,
     operands: &[FoundOperand<'_>],
     rivals: &Rivals,
-) -> Vec<Meaning> {
+) -> Vec<ComputedValue> {
     let words = statement.words();
     let terms = Terms::get();
-    let mut meanings = Vec::new();
+    let mut values = Vec::new();
     let measures = terms.measures(&words);
     for formula in measures.iter().flat_map(|(measure, _)| &measure.formulas) {
         if rivals.has_twin {
             break;
         }
-        meanings.extend(by_definition(formula, operands));
-        meanings.extend(change_of_measure(formula, operands));
+        values.extend(by_definition(formula, operands));
+        values.extend(change_of_measure(formula, operands));
     }
     // Where the statement names a measure, its operands must be that measure's row. `Total debt` may be a row, too.
-    let is_label = |at: &Range<usize>| {
-        statement
-            .bytes_of(at)
-            .is_some_and(|bytes| names.covers(&bytes))
-    };
-    let is_row_of_measure = |operand: &FoundOperand<'_>| {
-        let row = phrase(&operand.row);
-        measures
-            .iter()
-            .any(|(measure, _)| measure.words().any(|word| row.contains(word)))
-    };
-    let names_rows =
-        measures.iter().all(|(_, at)| is_label(at)) || operands.iter().all(is_row_of_measure);
+    let are_labels = measures.iter().all(|(_, at)| {
+        let bytes = statement.bytes_of(at);
+        bytes.is_some_and(|bytes| names.covers(&bytes))
+    });
+    let mut rows = operands.iter().map(|operand| phrase(&operand.row));
+    let names_rows = are_labels
+        || rows.all(|row| {
+            let mut words = measures.iter().flat_map(|(measure, _)| measure.words());
+            words.any(|word| row.contains(word))
+        });
     if names_rows && !rivals.has_rival {
-        meanings.extend(by_words(statement, names, operands));
+        values.extend(by_words(statement, names, operands));
     }
-    meanings
+    values
 }
 
 // The value of a definition, when each operand is one of its lines and all are of one period, or averaged.
-fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Meaning> {
+fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<ComputedValue> {
     let names = formula.names();
     let lines: BTreeSet<&str> = operands
         .iter()
@@ -120,21 +116,15 @@ fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Mea
         }
     }
     let terms = Terms::get();
-    let given = |line: &str| -> Vec<Decimal> {
-        let positive = terms.is_outflow(line);
+    let value = formula.evaluate(&|line| {
         let found = of_line(line).into_iter();
-        found
-            .map(|operand| {
-                if positive {
-                    operand.value.abs()
-                } else {
-                    operand.value
-                }
-            })
-            .collect()
-    };
-    let value = formula.evaluate(&given).ok()?;
-    Some(Meaning {
+        match terms.is_outflow(line) {
+            true => found.map(|operand| operand.value.abs()).collect(),
+            false => found.map(|operand| operand.value).collect(),
+        }
+    });
+    let value = value.ok()?;
+    Some(ComputedValue {
         value,
         unit: unit_of(formula),
         sense: Sense::Level,
@@ -155,7 +145,7 @@ fn unit_of(formula: &Formula) -> Unit {
 }
 
 // The change of a measure between two periods: of a ratio in points, of an amount as a share or an amount.
-fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<ComputedValue> {
     let orders: BTreeSet<(i32, u32)> = operands
         .iter()
         .map(|operand| operand.period.order())
@@ -175,7 +165,7 @@ fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<Me
         (Some(before), Some(after)) => match before.unit {
             Unit::Ratio => {
                 let points = after.value.checked_sub(before.value);
-                let points = points.map(|value| Meaning {
+                let points = points.map(|value| ComputedValue {
                     value,
                     unit: Unit::Points,
                     sense: Sense::Change,
@@ -188,8 +178,8 @@ fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<Me
     }
 }
 
-fn changes(before: Decimal, after: Decimal) -> Vec<Meaning> {
-    let change = |value: Decimal, unit: Unit| Meaning {
+fn changes(before: Decimal, after: Decimal) -> Vec<ComputedValue> {
+    let change = |value: Decimal, unit: Unit| ComputedValue {
         value,
         unit,
         sense: Sense::Change,
@@ -208,7 +198,7 @@ fn by_words(
     statement: &Statement<'_>,
     names: &RowNames<'_>,
     operands: &[FoundOperand<'_>],
-) -> Vec<Meaning> {
+) -> Vec<ComputedValue> {
     let places: Option<Vec<usize>> = operands
         .iter()
         .zip(&names.spans)
@@ -231,7 +221,7 @@ fn by_words(
     let mut ordered: Vec<&FoundOperand<'_>> = operands.iter().collect();
     ordered.sort_by_key(|operand| operand.period.order());
     if same_row && periods.len() == operands.len() && operands.len() > 1 {
-        return of_series(&rest, &ordered);
+        return series_values(&rest, &ordered);
     }
     // One figure twice is not what a statement about two rows speaks of.
     let rows: BTreeSet<&str> = operands
@@ -241,15 +231,15 @@ fn by_words(
     if periods.len() > 1 || rows.len() < operands.len() {
         return Vec::new();
     }
-    let mut meanings = of_group(&rest, operands);
+    let mut values = group_values(&rest, operands);
     if let ([one, two], [first, second]) = (operands, &places[..]) {
-        meanings.extend(of_pair(&rest, [one, two], [*first, *second]));
+        values.extend(pair_values(&rest, [one, two], [*first, *second]));
     }
-    meanings
+    values
 }
 
-fn level(value: Decimal, unit: Unit) -> Meaning {
-    Meaning {
+fn level(value: Decimal, unit: Unit) -> ComputedValue {
+    ComputedValue {
         value,
         unit,
         sense: Sense::Level,
@@ -272,7 +262,7 @@ fn sum_and_mean(operands: &[&FoundOperand<'_>]) -> Option<(Decimal, Decimal, Uni
 }
 
 // One row in several periods, in their order.
-fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
+fn series_values(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<ComputedValue> {
     let [first, .., last] = ordered else {
         return Vec::new();
     };
@@ -291,7 +281,7 @@ fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
             .apply(&given)
             .ok()
             .filter(|_| ordered.len() == 2);
-        let growth = growth.map(|growth| Meaning {
+        let growth = growth.map(|growth| ComputedValue {
             sense: Sense::Change,
             ..level(growth, Unit::Ratio)
         });
@@ -328,43 +318,43 @@ fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
         true => changes(first.value.abs(), last.value.abs()),
         false => changes(first.value, last.value),
     };
-    let both = both.into_iter();
-    both.filter_map(|change| match (change.unit, first.is_percent) {
-        (Unit::Amount, true) => Some(Meaning {
-            unit: Unit::Points,
-            ..change
-        }),
-        (Unit::Ratio, true) => None,
-        _ => Some(change),
-    })
-    .collect()
+    both.into_iter()
+        .filter_map(|change| match (change.unit, first.is_percent) {
+            (Unit::Amount, true) => Some(ComputedValue {
+                unit: Unit::Points,
+                ..change
+            }),
+            (Unit::Ratio, true) => None,
+            _ => Some(change),
+        })
+        .collect()
 }
 
 // Several rows of one period, or counted ones.
-fn of_group(text: &str, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+fn group_values(text: &str, operands: &[FoundOperand<'_>]) -> Vec<ComputedValue> {
     let all: Vec<&FoundOperand<'_>> = operands.iter().collect();
     let Some((sum, mean, unit)) = sum_and_mean(&all).filter(|_| all.len() > 1) else {
         return Vec::new();
     };
-    let mut meanings = Vec::new();
+    let mut values = Vec::new();
     if says(text, &MEAN_WORDS) {
-        meanings.push(level(mean, unit));
+        values.push(level(mean, unit));
     }
     if says(text, &SUM_WORDS) {
-        meanings.push(level(sum, unit));
+        values.push(level(sum, unit));
     }
     if says(text, &["number of", "count", "counted"]) {
-        meanings.push(level(Decimal::from(all.len()), Unit::Amount));
+        values.push(level(Decimal::from(all.len()), Unit::Amount));
     }
-    meanings
+    values
 }
 
 // Two rows of one period: the one that is named first over, or less, the other.
-fn of_pair(
+fn pair_values(
     text: &str,
     [one, two]: [&FoundOperand<'_>; 2],
     [first, second]: [usize; 2],
-) -> Vec<Meaning> {
+) -> Vec<ComputedValue> {
     let is_first = first < second;
     let (named_first, named_second) = if is_first { (one, two) } else { (two, one) };
     let under = named_after_cue(text, [first, second]).map(|at| if at == 0 { one } else { two });
@@ -374,7 +364,7 @@ fn of_pair(
     } else {
         (named_first, named_second)
     };
-    let mut meanings = Vec::new();
+    let mut values = Vec::new();
     if says(
         text,
         &[
@@ -397,7 +387,7 @@ fn of_pair(
             false => operand.value,
         };
         let ratio = size(over).checked_div(size(under));
-        meanings.extend(ratio.map(|ratio| level(ratio, Unit::Ratio)));
+        values.extend(ratio.map(|ratio| level(ratio, Unit::Ratio)));
     }
     let is_percent = one.is_percent && two.is_percent;
     let unit = if is_percent {
@@ -407,7 +397,7 @@ fn of_pair(
     };
     let difference = |from: &FoundOperand<'_>, taken: &FoundOperand<'_>, sense: Sense| {
         let value = from.value.checked_sub(taken.value);
-        value.map(|value| Meaning { value, unit, sense })
+        value.map(|value| ComputedValue { value, unit, sense })
     };
     if says(
         text,
@@ -422,7 +412,7 @@ fn of_pair(
         ],
     ) && !says(text, &["less than"])
     {
-        meanings.extend(difference(named_first, named_second, Sense::Level));
+        values.extend(difference(named_first, named_second, Sense::Level));
     }
     if says(
         text,
@@ -437,7 +427,7 @@ fn of_pair(
             "above",
         ],
     ) {
-        meanings.extend(difference(named_first, named_second, Sense::Comparison));
+        values.extend(difference(named_first, named_second, Sense::Comparison));
     }
     if says(
         text,
@@ -449,9 +439,9 @@ fn of_pair(
             "smaller than",
         ],
     ) {
-        meanings.extend(difference(named_second, named_first, Sense::Comparison));
+        values.extend(difference(named_second, named_first, Sense::Comparison));
     }
-    meanings
+    values
 }
 
 fn is_contiguous(ordered: &[&FoundOperand<'_>]) -> bool {
