@@ -112,7 +112,6 @@ pub fn is_label_linkbase(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with("_lab.xml")
 }
 
-/// What to read of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderPlan {
     /// In order of their sequence, then by name.

@@ -100,7 +100,6 @@ impl FilingIndex {
         page.finish()
     }
 
-    /// The entry of a file.
     pub fn entry(&self, filename: &str) -> Option<&PartEntry> {
         self.entries.iter().find(|entry| {
             let name = entry.filename.as_deref().unwrap_or_default();

@@ -23,7 +23,6 @@ pub struct PartEntry {
 }
 
 impl PartEntry {
-    /// Whether the type is that of an exhibit.
     pub fn is_exhibit(&self) -> bool {
         self.exhibit_type().is_some()
     }

@@ -7,7 +7,6 @@ const MAX_VALUE_BYTES: usize = 1_024;
 // The longest tag of an envelope has 36 letters.
 const MAX_TAG_BYTES: usize = 64;
 
-/// A line that starts with a tag.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TagLine<'a> {
     /// Position of `<`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::title;
+use stemma_reading::title;
 
 // A fence that is not closed within these limits does not open front matter.
 const MAX_LINES: usize = 2_000;

@@ -15,7 +15,6 @@ pub struct ImageRequest {
 /// The size of an image. Its height follows from the shape of the region.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum ImageScale {
-    /// The width in pixels.
     Width(u32),
     /// The longer side in pixels.
     LongSide(u32),

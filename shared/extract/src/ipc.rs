@@ -13,10 +13,8 @@ const MAX_REASON_CHARS: usize = 1_000;
 pub(crate) const DONE: u8 = 1;
 pub(crate) const FAILED: u8 = 2;
 
-/// What to do with a document.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum Task {
-    /// Read its text.
     #[default]
     Text,
     /// Read its text. That a PDF consists of pictures is not an error: text recognition may read them.

@@ -33,7 +33,6 @@ mod recognize_request;
 mod sandbox;
 mod source_codec;
 pub mod text;
-pub mod title;
 
 pub use cpu_time::{CpuTime, resident_bytes};
 pub use detect::{detect_format, extract};

@@ -1,7 +1,9 @@
 //! Resource limits for one document.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use stemma_document::{Defect, Heading};
+use stemma_document::{Defect, Heading, Source, SourceBody, SourceFormat, TextLines};
 
 /// Resource limits for one document. Reaching a limit is always reported, as an error or a defect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,21 +64,39 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Drops headings over the limit and records a defect.
-    pub(crate) fn cap_headings(&self, headings: &mut Vec<Heading>, defects: &mut Vec<Defect>) {
+    /// The source of a text. Headings over the limit are dropped, which is a defect.
+    pub(crate) fn source_of_lines(
+        &self,
+        format: SourceFormat,
+        lines: Vec<String>,
+        mut headings: Vec<Heading>,
+        metadata: BTreeMap<String, String>,
+        mut defects: Vec<Defect>,
+    ) -> Source {
         let max = self.max_headings as usize;
-        if headings.len() <= max {
-            return;
+        if headings.len() > max {
+            defects.push(Defect {
+                code: "limits.headings".into(),
+                page: None,
+                detail: format!(
+                    "only the first {max} of {} headings were kept",
+                    headings.len()
+                ),
+            });
+            headings.truncate(max);
         }
-        let detail = format!(
-            "only the first {max} of {} headings were kept",
-            headings.len()
-        );
-        headings.truncate(max);
-        defects.push(Defect {
-            code: "limits.headings".into(),
-            page: None,
-            detail,
-        });
+        Source {
+            format,
+            body: SourceBody::Lines(TextLines {
+                lines,
+                tokens: Vec::new(),
+                headings,
+            }),
+            outline: Vec::new(),
+            links: Vec::new(),
+            metadata,
+            defects,
+            encrypted: false,
+        }
     }
 }

@@ -5,11 +5,12 @@
 use std::borrow::Cow;
 
 use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
-use stemma_document::{Heading, Source, SourceBody, SourceFormat, TextLines};
+use stemma_document::{Heading, Source, SourceFormat};
+use stemma_reading::title;
 
 use crate::decode::DecodedText;
 use crate::front_matter::FrontMatter;
-use crate::{ExtractError, Limits, title};
+use crate::{ExtractError, Limits};
 
 // Maximum nesting of block quotes and lists, counted as markers on one line. Deeper content is text.
 const MAX_MARKERS: usize = 100;
@@ -29,25 +30,17 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
     let front = FrontMatter::parse(&decoded.text);
     let body = limit_nesting(&decoded.text[front.bytes..]);
-    let mut headings = HeadingIter::new(&body, front.lines).collect::<Vec<_>>();
+    let headings = HeadingIter::new(&body, front.lines).collect();
     let mut lines = decoded.lines();
     // Front matter is cleared rather than removed, so that line numbers stay valid.
     lines.iter_mut().take(front.lines).for_each(String::clear);
-    let mut defects = decoded.defects;
-    limits.cap_headings(&mut headings, &mut defects);
-    Ok(Source {
-        format: SourceFormat::Markdown,
-        body: SourceBody::Lines(TextLines {
-            lines,
-            tokens: Vec::new(),
-            headings,
-        }),
-        outline: Vec::new(),
-        links: Vec::new(),
-        metadata: front.entries,
-        defects,
-        encrypted: false,
-    })
+    Ok(limits.source_of_lines(
+        SourceFormat::Markdown,
+        lines,
+        headings,
+        front.entries,
+        decoded.defects,
+    ))
 }
 
 struct HeadingIter<'a> {
@@ -162,6 +155,7 @@ fn first_marker_too_deep(line: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use stemma_document::SourceBody;
 
     use super::*;
 

@@ -30,7 +30,6 @@ const VERSION_WITH_RECOGNITION: u8 = 6;
 const VERSION_WITH_DISPUTED: u8 = 7;
 // The skew and the confidences of a page.
 type UndisputedRecognition = (i16, Vec<u8>);
-/// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
 // Larger frames are rejected.

@@ -5,6 +5,8 @@ use stemma_document::{
     ByteSpan, Page, Position, Section, SectionSpan, SectionTree, Source, SourceBody,
 };
 
+use stemma_reading::vocabulary::CONTENTS_LINKS;
+
 use crate::structure::page_labels::is_page_number;
 
 /// Sets the bytes of all sections: from the first character of their heading to the last of their text. Running heads and
@@ -62,11 +64,7 @@ fn bytes_between(pages: &[Page], from: Position, to: Option<Position>) -> Option
 fn is_page_foot(line: &str) -> bool {
     let text = line.trim().trim_matches(['-', '–', '—', ' ']);
     let key = normalize_key(text.get(..40).unwrap_or(text));
-    is_page_number(text)
-        || matches!(
-            key.as_str(),
-            "tableofcontents" | "backtocontents" | "backtotableofcontents"
-        )
+    is_page_number(text) || CONTENTS_LINKS.contains(&key)
 }
 
 #[cfg(test)]

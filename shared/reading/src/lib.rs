@@ -4,6 +4,8 @@
 //! - [`text_words`]: the words of a text as written; [`terms`]: its terms for summaries; [`language`]: its language; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
 //!   that a text names; [`dates`]: the period that a query asks about; [`calendar`]: dates.
 //! - [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
+//! - [`heading_look`]: what sets a heading apart from text; [`text_headings`]: headings of plain text; [`numerals`]: numbers
+//!   that titles count with; [`title`]: titles on one line.
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
@@ -13,8 +15,10 @@ pub mod calendar;
 pub mod companies;
 pub mod dates;
 pub mod figures;
+pub mod heading_look;
 pub mod language;
 pub mod numbers;
+pub mod numerals;
 pub mod page_features;
 pub mod period;
 pub mod question_words;
@@ -23,6 +27,8 @@ pub mod statement_pages;
 pub mod tables;
 pub mod terms;
 pub mod text_blocks;
+pub mod text_headings;
 pub mod text_words;
+pub mod title;
 pub mod tokenizer;
 pub mod vocabulary;

@@ -1,10 +1,10 @@
 //! The text of a page, tokenized once, and its ranking features: headings, row labels, column years and statements.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stemma_document::{Emphasis, Line};
+use stemma_document::Line;
 
+use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
 use crate::statement_pages::{
     Confidence, STATEMENT_LINES, StatementKind, classify_statements, is_toc,
 };
@@ -13,11 +13,7 @@ use crate::tokenizer::TokenizedText;
 // Bounds for damaged pages; real pages have far fewer.
 const MAX_HEADINGS: usize = 40;
 const MAX_LABELS: usize = 400;
-// Longer lines are text.
-const HEADING_WORDS: usize = 14;
 const LABEL_CHARS: usize = 160;
-// A heading is at least this much larger than the body text.
-const HEADING_SIZE_RATIO: f32 = 1.12;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PageLine<'a> {
@@ -73,10 +69,14 @@ impl PageFeatures {
     /// section of a document without pages.
     pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
         let mut features = Self::default();
-        let usual = BodyLook::new(lines);
+        let body = BodyLook::from_lines(
+            lines
+                .iter()
+                .filter_map(|line| Some((line.text, line.layout?))),
+        );
         for (line, range) in lines.iter().zip(&text.lines) {
             features.add_row(line.text, range.start);
-            if features.headings.len() < MAX_HEADINGS && is_heading(line, &usual) {
+            if features.headings.len() < MAX_HEADINGS && is_heading(line, &body) {
                 features.headings.push(range.clone());
             }
         }
@@ -144,52 +144,12 @@ impl PageFeatures {
     }
 }
 
-/// The look of most characters of a page.
-struct BodyLook {
-    /// In points; 0 without a layout.
-    size: f32,
-    emphasis: Emphasis,
-}
-
-impl BodyLook {
-    fn new(lines: &[PageLine<'_>]) -> Self {
-        let mut sizes: Vec<(f32, usize)> = Vec::new();
-        let mut emphases: BTreeMap<Emphasis, usize> = BTreeMap::new();
-        for line in lines {
-            let Some(layout) = line.layout else { continue };
-            let style = layout.style();
-            let size = style.size.points();
-            match sizes
-                .iter_mut()
-                .find(|(existing, _)| (*existing - size).abs() < 0.05)
-            {
-                Some((_, letters)) => *letters += line.text.len(),
-                None => sizes.push((size, line.text.len())),
-            }
-            *emphases.entry(style.emphasis).or_default() += line.text.len();
-        }
-        let size = sizes.into_iter().max_by_key(|(_, letters)| *letters);
-        let emphasis = emphases.into_iter().max_by_key(|(_, letters)| *letters);
-        Self {
-            size: size.map_or(0.0, |(size, _)| size),
-            emphasis: emphasis.map_or(Emphasis::None, |(emphasis, _)| emphasis),
-        }
-    }
-}
-
-fn is_heading(line: &PageLine<'_>, usual: &BodyLook) -> bool {
-    let Some(layout) = line.layout else {
-        return false;
-    };
-    let style = layout.style();
-    let words = line.text.split_whitespace().count();
-    let lettered = line.text.chars().filter(|c| c.is_alphabetic()).count() * 2 > line.text.len();
-    let stands_out = style.bold
-        || style.emphasis.is_some() && style.emphasis != usual.emphasis
-        || usual.size > 0.0 && style.size.points() > HEADING_SIZE_RATIO * usual.size;
-    lettered
-        && (1..=HEADING_WORDS).contains(&words)
-        && stands_out
+fn is_heading(line: &PageLine<'_>, body: &BodyLook) -> bool {
+    let title = TitleText::new(line.text);
+    line.layout
+        .is_some_and(|layout| body.sets_apart(TextLook::from(layout)))
+        && title.is_lettered()
+        && (1..=PLAIN_WORDS).contains(&title.words())
         && !line.text.split_whitespace().skip(1).any(is_number_cell)
 }
 
@@ -199,6 +159,13 @@ fn is_number_cell(word: &str) -> bool {
         || is_number(word)
             && year(word).is_none()
             && (word.contains([',', '(', '%']) || word.len() > 3)
+}
+
+/// `1,234`, `(5.6)%`, `$`, `—`: what a cell of figures has.
+pub fn is_figure(word: &str) -> bool {
+    let has_digits = word.contains(|c: char| c.is_ascii_digit());
+    (has_digits && !word.contains(char::is_alphabetic))
+        || matches!(word, "$" | "—" | "–" | "%" | "€" | "£" | "¥")
 }
 
 // `1,749`, `(2.3)`, `$5` and `12%`, but not `—`.

@@ -25,6 +25,21 @@ impl WordList {
     pub fn contains(&self, word: &str) -> bool {
         self.set.contains(word)
     }
+
+    /// Whether one of them starts the text.
+    pub fn starts(&self, text: &str) -> bool {
+        self.words.iter().any(|word| text.starts_with(word))
+    }
+
+    /// Whether one of them ends the text.
+    pub fn ends(&self, text: &str) -> bool {
+        self.words.iter().any(|word| text.ends_with(word))
+    }
+
+    /// Whether one of them is a part of the text.
+    pub fn occurs_in(&self, text: &str) -> bool {
+        self.words.iter().any(|word| text.contains(word))
+    }
 }
 
 impl Deref for WordList {
@@ -145,6 +160,12 @@ word_lists! {
         PLACE_CAPTIONS: WordList,
         CAPTION_PHRASES: WordList,
         REGISTRANT_CAPTIONS: WordList,
+        SMALL_NAME_WORDS: WordList,
+        SIGNATURE_LABELS: WordList,
+        IRS_CAPTIONS: WordList,
+        STATE_CAPTIONS: WordList,
+        NUMBER_CAPTIONS: WordList,
+        KINDS_OF_COMPANIES: WordList,
     }
     "countries.txt" {
         COUNTRIES: WordMap,
@@ -154,6 +175,8 @@ word_lists! {
         COVER_FORMS: WordMap,
         AFTER_FORM: WordList,
         OTHER_FORMS: WordMap,
+        SCHEDULE_FORMS: WordMap,
+        PROXY_BOXES: WordMap,
     }
     "items.txt" {
         ANNUAL_ITEMS: WordList,
@@ -190,6 +213,10 @@ word_lists! {
         QUARTER_WORDS: WordList,
         BEFORE_PERIOD: WordList,
         PERIOD_HEADS: WordList,
+        QUARTER_CAPTIONS: WordList,
+        YEAR_CAPTIONS: WordList,
+        HEADLINE_PERIODS: WordMap,
+        PERIOD_UNITS: WordList,
     }
     "questions.txt" {
         BEFORE_NAMES: WordList,
@@ -208,6 +235,8 @@ word_lists! {
         ANSWER_STARTS: WordList,
     }
     "references.txt" {
+        NUMBERED_WORDS: WordMap,
+        MENTION_WORDS: WordMap,
         NUMBERED_PARTS: WordList,
         REFERENCE_PARTS: WordList,
         FRONTS: WordList,
@@ -220,6 +249,17 @@ word_lists! {
         THIS_DOCUMENT: WordList,
         ADDRESSED_DOCUMENTS: WordList,
         EMPTY_ANSWERS: WordList,
+        EMPTY_OPENINGS: WordMap,
+        LIST_JOINTS: WordList,
+        OWNER_PREPOSITIONS: WordList,
+        FOREIGN_WORDS: WordList,
+        OWN_WORDS: WordList,
+        PAGE_WORDS: WordList,
+        RANGE_WORDS: WordList,
+        NUMBERED_NAMES: WordList,
+        REFERENCE_ENDS: WordList,
+        STATED_SUBJECTS: WordList,
+        NEGATIVES: WordList,
     }
     "sentences.txt" {
         ABBREVIATIONS: WordList,
@@ -231,6 +271,9 @@ word_lists! {
     "exchanges.txt" {
         EXCHANGE_PREFIXES: WordList,
         EXCHANGE_NAMES: WordList,
+        TICKER_MARKS: WordList,
+        EXCHANGE_ENDS: WordList,
+        SECURITY_WORDS: WordList,
     }
     "statements.txt" {
         BALANCE_TITLES: WordList,
@@ -274,8 +317,20 @@ word_lists! {
         COMMON_TITLES: WordList,
         FILE_ENDINGS: WordList,
         SIGNAL_WORDS: WordList,
+        BOILERPLATE_STARTS: WordList,
+        BOILERPLATE_ENDS: WordList,
+        BOILERPLATE_OPENINGS: WordList,
+        BOILERPLATE_MARKS: WordList,
         CLOSING_TITLES: WordList,
         CONTENTS_TITLES: WordList,
+        PROGRAM_TITLES: WordList,
+        INDEX_COLUMNS: WordList,
+        INDEX_TITLES: WordList,
+        OPEN_TITLE_ENDS: WordList,
+        RELEASE_TITLES: WordList,
+        CONTENTS_LINKS: WordList,
+        REFERENCE_LISTS: WordList,
+        EXHIBIT_COLUMNS: WordList,
     }
     "words.txt" {
         STOP_WORDS: WordList,

@@ -89,7 +89,6 @@ impl fmt::Display for Decimals {
     }
 }
 
-/// The value of a fact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FactValue<'a> {
     /// With scale and sign applied.

@@ -9,7 +9,10 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-store", &[]),
     ("stemma-engine", &["stemma-store"]),
     ("stemma-adapters", &["stemma-engine", "stemma-store"]),
-    ("stemma-extract", &["stemma-document", "stemma-edgar"]),
+    (
+        "stemma-extract",
+        &["stemma-document", "stemma-edgar", "stemma-reading"],
+    ),
     ("stemma-llm", &["stemma-store"]),
     ("stemma-outline", &["stemma-document", "stemma-reading"]),
     (

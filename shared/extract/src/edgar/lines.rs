@@ -1,11 +1,13 @@
 //! Submissions of plain text: documents on the lines of the file.
 
-use stemma_document::{Defect, Heading, Source, SourceBody, SourceFormat, TextLines};
+use stemma_document::{Defect, Heading, Source, SourceFormat};
 use stemma_edgar::{FullSubmission, SubmissionPart};
+use stemma_reading::text_headings::find_headings;
+use stemma_reading::title;
 
 use super::tags::PartCleaner;
 use crate::decode::{DecodedText, check_lines};
-use crate::{ExtractError, Limits, text, title};
+use crate::{ExtractError, Limits};
 
 /// Lines keep their numbers in the file, and each document is a level-1 heading.
 pub(super) fn read(
@@ -19,25 +21,18 @@ pub(super) fn read(
     }
     let mut defects = submission.defects.clone();
     defects.append(&mut lines.defects);
-    let mut headings = text::find_headings(
+    let headings = find_headings(
         &lines.lines,
         |index| lines.is_prose.get(index).copied().unwrap_or(true),
         &lines.documents,
     );
-    limits.cap_headings(&mut headings, &mut defects);
-    Ok(Source {
-        format: SourceFormat::Text,
-        body: SourceBody::Lines(TextLines {
-            lines: lines.lines,
-            tokens: Vec::new(),
-            headings,
-        }),
-        outline: Vec::new(),
-        links: Vec::new(),
-        metadata: submission.header.facts(),
+    Ok(limits.source_of_lines(
+        SourceFormat::Text,
+        lines.lines,
+        headings,
+        submission.header.facts(),
         defects,
-        encrypted: false,
-    })
+    ))
 }
 
 // Documents on the lines of the file; all other lines are blank.

@@ -5,10 +5,11 @@ use stemma_document::{
     SourceFormat, StyleRun, Word, furniture,
 };
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart};
+use stemma_reading::title;
 
 use super::tags::{PartCleaner, is_page_mark};
 use crate::decode::DecodedText;
-use crate::{ExtractError, Limits, html, title};
+use crate::{ExtractError, Limits, html};
 
 // US letter with half an inch of margin, as pages of HTML have.
 const WIDTH: f32 = 612.0;

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use stemma_document::{Page, SourceBody, SourceFormat, TextLines};
+use stemma_reading::title;
 
 use super::*;
-use crate::title;
 
 fn lines_of(text: &str) -> (Source, TextLines) {
     let source = read(text.as_bytes(), &Limits::default()).unwrap();

@@ -1,7 +1,7 @@
 //! The numbers printed on pages.
 
-use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Page, PageLabel};
+use stemma_reading::numerals::parse_roman;
 
 // Lines at the top and at the bottom of a page that may hold its number.
 const HEAD_LINES: usize = 2;
@@ -90,13 +90,11 @@ fn number(text: &str) -> Option<Number<'_>> {
             value,
         });
     }
-    let is_roman = !text.is_empty() && text.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l'));
-    let value =
-        (1..=MAX_ROMAN).find(|n| is_roman && format_roman(*n).eq_ignore_ascii_case(text))?;
-    let series = "i";
+    let is_small = text.bytes().all(|b| b.is_ascii_lowercase());
+    let value = parse_roman(text).filter(|number| is_small && *number <= MAX_ROMAN)?;
     Some(Number {
         text,
-        series,
+        series: "i",
         value,
     })
 }

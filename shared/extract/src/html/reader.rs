@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     fn style(&self) -> Style {
         self.stack
             .last()
-            .map_or_else(Style::default, |open| open.style)
+            .map_or_else(Style::initial, |open| open.style)
     }
 
     fn text(&mut self, start: usize, end: usize) {
@@ -354,7 +354,7 @@ impl<'a> Reader<'a> {
         for at in index..self.stack.len() {
             let outer = at
                 .checked_sub(1)
-                .map_or_else(Style::default, |outer| self.stack[outer].style);
+                .map_or_else(Style::initial, |outer| self.stack[outer].style);
             let inner = &mut self.stack[at];
             inner.style = inner.declared.apply(inner.name, &outer);
         }
@@ -430,7 +430,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends the line, if it has text.
     fn end_line(&mut self) {
         if self.line.is_empty() {
             // Spaces without text leave nothing behind but the link that they are in.

@@ -25,15 +25,16 @@ const MAX_LENGTH: f32 = 2_000.0;
 /// Width between the margins, to which percentages refer.
 pub(super) const CONTENT_WIDTH: f32 = 540.0;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Align {
+    #[default]
     Left,
     Center,
     Right,
 }
 
 /// The computed style of an element: what its text inherits.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Style {
     pub(super) size: f32,
     pub(super) bold: bool,
@@ -48,7 +49,7 @@ pub(super) struct Style {
     pub(super) hidden: bool,
     /// Line ends and spaces count.
     pub(super) pre: bool,
-    /// Stands at the bottom of its page.
+    /// Is at the bottom of its page.
     pub(super) at_bottom: bool,
     pub(super) align: Align,
     /// Indentation of the block, in points.
@@ -59,34 +60,20 @@ pub(super) struct Style {
 }
 
 impl Style {
+    /// The style outside of all elements.
+    pub(super) fn initial() -> Self {
+        Self {
+            size: INITIAL_SIZE,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn emphasis(&self) -> Emphasis {
         let is_decorated = (self.underlined || self.colored) && !self.bold && !self.linked;
         match self.italic {
             true => Emphasis::Italic,
             false if is_decorated => Emphasis::Decoration,
             false => Emphasis::None,
-        }
-    }
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Self {
-            size: INITIAL_SIZE,
-            bold: false,
-            italic: false,
-            underlined: false,
-            colored: false,
-            linked: false,
-            raised: false,
-            upper: false,
-            hidden: false,
-            pre: false,
-            at_bottom: false,
-            align: Align::Left,
-            left: 0.0,
-            right: 0.0,
-            first: 0.0,
         }
     }
 }
@@ -116,7 +103,6 @@ pub(super) enum Display {
     None,
 }
 
-/// What one element declares.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Declared {
     size: Option<Length>,
@@ -541,7 +527,7 @@ mod tests {
         let Some(Token::Start(tag)) = Tokenizer::new(html.as_bytes()).next() else {
             panic!("no tag")
         };
-        Declared::from_tag(&tag).apply(tag.name, &Style::default())
+        Declared::from_tag(&tag).apply(tag.name, &Style::initial())
     }
 
     #[test]
@@ -580,7 +566,7 @@ mod tests {
             let Some(Token::Start(tag)) = Tokenizer::new(html.as_bytes()).next() else {
                 panic!("no tag")
             };
-            Declared::from_tag(&tag).space(&Style::default())
+            Declared::from_tag(&tag).space(&Style::initial())
         };
         let paragraph = "<p style='margin-top:6pt;padding-top:12px;padding-bottom:3pt'>";
         assert_eq!(space(paragraph), (15.0, 15.0));

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use hayro_syntax::Pdf;
 use hayro_syntax::object::{Dict, ObjectIdentifier, String as PdfString};
 use stemma_document::OutlineItem;
+use stemma_reading::title::UNTITLED;
 
 use super::destinations::Destinations;
 use super::strings::decode_text_string;
 use crate::Limits;
-use crate::title::UNTITLED;
 
 /// Returns the bookmarks in reading order.
 pub(super) fn read_outline<'a>(

@@ -69,7 +69,6 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     }
 }
 
-// The direction of most characters.
 fn main_direction(glyphs: &[Glyph]) -> Direction {
     let mut counts = Direction::ALL.map(|direction| (0_usize, Reverse(direction)));
     for glyph in visible_glyphs(glyphs).filter(|glyph| glyph.text != ' ') {

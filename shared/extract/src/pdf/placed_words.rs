@@ -12,7 +12,6 @@ pub struct PlacedWord {
     pub x0: f32,
     pub x1: f32,
     pub baseline: f32,
-    /// Font size.
     pub size: f32,
     pub bold: bool,
     pub italic: bool,

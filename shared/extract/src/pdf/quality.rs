@@ -22,7 +22,6 @@ const FEW_WORDS: usize = 20;
 const MIN_CHARACTERS: usize = 40;
 const MIN_WORDS: usize = 15;
 
-/// Whether the text is garbled.
 pub(super) fn is_garbled(page: &Page) -> bool {
     let mut total = 0;
     let mut noise = 0;

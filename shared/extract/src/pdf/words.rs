@@ -14,7 +14,6 @@ pub(super) struct LineText {
     pub(super) runs: Vec<StyleRun>,
 }
 
-/// Joins the segments of one line.
 pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
     let mut out = LineText::default();
     for segment in segments {

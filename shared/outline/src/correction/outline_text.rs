@@ -46,7 +46,6 @@ impl LineError {
     }
 }
 
-/// An outline that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineText {
     /// The document that it was exported from.

@@ -7,6 +7,7 @@ use stemma_document::{
     DoubtCode, DoubtReason, Emphasis, Line, Page, Section, SectionId, SectionKind, SectionSpan,
     SectionTree, Source, SourceBody,
 };
+use stemma_reading::heading_look::{BodyLook, TextLook, TitleText};
 
 use super::{share_of, sign};
 use crate::structure::counts::counts;
@@ -15,20 +16,18 @@ use crate::structure::counts::counts;
 const HEADING_BYTES: usize = 100;
 /// Shorter lines are marks.
 const MIN_BYTES: usize = 4;
-/// A line of fewer letters is a row of a table.
-const MIN_LETTERS: f32 = 0.6;
 /// Lines closer than this are in one row (in points).
 const ROW_POINTS: f32 = 3.0;
 /// A heading wraps over at most so many lines.
 const TITLE_LINES: usize = 4;
 
 /// Half points, bold, emphasis.
-type Look = (i32, bool, Emphasis);
+type LookKey = (i32, bool, Emphasis);
 
 /// The looks of headings, and the lines that have such a look.
 pub(super) struct HeadingLooks<'t> {
     /// Sections whose headings are printed, by depth.
-    headings: BTreeMap<usize, Vec<(&'t Section, Look)>>,
+    headings: BTreeMap<usize, Vec<(&'t Section, LookKey)>>,
     /// Lines that look like headings, by the section that has them as text.
     passed: BTreeMap<SectionId, u32>,
     first: Option<String>,
@@ -45,7 +44,9 @@ impl<'t> HeadingLooks<'t> {
             return looks;
         };
         let starts = heading_starts(tree);
-        let text = text_look(pages);
+        let lines = pages.iter().flat_map(|page| &page.lines);
+        let text_lines = lines.filter(|line| !line.is_furniture());
+        let body = BodyLook::from_lines(text_lines.map(|line| (line.text.as_str(), line)));
         let mut current: Option<(usize, usize, &Section, String)> = None;
         for (page_at, page) in pages.iter().enumerate() {
             let rows = rows(page);
@@ -59,14 +60,14 @@ impl<'t> HeadingLooks<'t> {
                 }
                 if let Some((depth, section)) = start {
                     let own = looks.headings.entry(*depth).or_default();
-                    own.push((*section, look_of(line)));
+                    own.push((*section, TextLook::from(line).key()));
                     continue;
                 }
                 // A cover has no headings before the first one.
                 let Some((heading_page, heading_at, section, title)) = &current else {
                     continue;
                 };
-                if !looks_like_heading(line, text) || rows.get(&row(line)) != Some(&1) {
+                if !looks_like_heading(line, &body) || rows.get(&row(line)) != Some(&1) {
                     continue;
                 }
                 let wrapped = *heading_page == page_at
@@ -137,23 +138,6 @@ fn heading_starts(tree: &SectionTree) -> HashMap<(usize, usize), (usize, &Sectio
     placed.collect()
 }
 
-fn look_of(line: &Line) -> Look {
-    let style = line.style();
-    let half_points = (style.size.points() * 2.0).round() as i32;
-    (half_points, style.bold, style.emphasis)
-}
-
-/// The look of most of the text.
-fn text_look(pages: &[Page]) -> Look {
-    let mut bytes: BTreeMap<Look, usize> = BTreeMap::new();
-    let lines = pages.iter().flat_map(|page| &page.lines);
-    for line in lines.filter(|line| !line.is_furniture()) {
-        *bytes.entry(look_of(line)).or_default() += line.text.len();
-    }
-    let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
-    most.map_or((0, false, Emphasis::None), |(look, _)| look)
-}
-
 /// Lines by row; a line next to another one is a cell or a caption.
 fn rows(page: &Page) -> HashMap<i32, u32> {
     let mut rows = HashMap::new();
@@ -168,20 +152,13 @@ fn row(line: &Line) -> i32 {
 }
 
 /// Whether a line is larger than the text, or bold where that is not, and has the words of a title.
-fn looks_like_heading(line: &Line, text: Look) -> bool {
-    let words = line.text.trim();
-    let (size, bold, _) = look_of(line);
-    let stands_out = size > text.0 || bold && !text.1;
-    if !stands_out
-        || !(MIN_BYTES..=HEADING_BYTES).contains(&words.len())
-        || words.ends_with(['.', ',', ';', ':'])
-    {
-        return false;
-    }
-    let letters = words.chars().filter(|c| c.is_alphabetic()).count();
-    let opens = words
-        .chars()
-        .next()
-        .is_some_and(|c| c.is_alphabetic() && !c.is_lowercase());
-    opens && letters as f32 > MIN_LETTERS * words.chars().count() as f32
+// Emphasis does not count: most lines in italics that are not sections emphasize.
+fn looks_like_heading(line: &Line, body: &BodyLook) -> bool {
+    let text = line.text.trim();
+    let title = TitleText::new(text);
+    body.is_heavy(TextLook::from(line))
+        && (MIN_BYTES..=HEADING_BYTES).contains(&text.len())
+        && title.starts_capital()
+        && title.is_lettered()
+        && !text.ends_with(['.', ',', ';', ':'])
 }

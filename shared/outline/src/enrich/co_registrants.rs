@@ -5,6 +5,7 @@
 
 use stemma_document::CoRegistrant;
 use stemma_document::text::normalize_key;
+use stemma_reading::vocabulary::KINDS_OF_COMPANIES;
 
 use super::cover_page::{file_number, irs_number, parse_place, state};
 use super::front_page::FrontPage;
@@ -71,9 +72,9 @@ fn state_in_brackets(line: &str) -> Option<String> {
         .into_iter()
         .find_map(|article| inside.strip_prefix(article))?;
     let words: Vec<&str> = place.split_whitespace().collect();
-    let kind = words.iter().position(|word| {
-        ["corporation", "limited", "company", "general"].contains(&normalize_key(word).as_str())
-    })?;
+    let kind = words
+        .iter()
+        .position(|word| KINDS_OF_COMPANIES.contains(&normalize_key(word)))?;
     parse_place(&words[..kind].join(" "))
 }
 

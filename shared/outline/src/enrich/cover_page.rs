@@ -6,7 +6,10 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
 use stemma_reading::calendar::{self, CalendarDate};
-use stemma_reading::vocabulary::{AFTER_FORM, COVER_FORMS, PLACE_CAPTIONS};
+use stemma_reading::vocabulary::{
+    AFTER_FORM, COVER_FORMS, IRS_CAPTIONS, NUMBER_CAPTIONS, PLACE_CAPTIONS, PROXY_BOXES,
+    QUARTER_CAPTIONS, SCHEDULE_FORMS, SMALL_NAME_WORDS, STATE_CAPTIONS, YEAR_CAPTIONS,
+};
 
 use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
@@ -146,11 +149,10 @@ fn fits(name: &str, key: &str) -> bool {
     let marked = rest
         .strip_prefix('a')
         .filter(|rest| !rest.starts_with("nnual"));
-    [Some(rest), marked].into_iter().flatten().any(|rest| {
-        rest.is_empty()
-            || AFTER_FORM.iter().any(|after| rest.starts_with(after))
-            || rest.starts_with("amendmentno")
-    })
+    [Some(rest), marked]
+        .into_iter()
+        .flatten()
+        .any(|rest| rest.is_empty() || AFTER_FORM.starts(rest) || rest.starts_with("amendmentno"))
 }
 
 /// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
@@ -158,34 +160,21 @@ fn schedule_form(page: &FrontPage<'_>, anchor: usize) -> Option<String> {
     let mut near = page.keys.iter().skip(anchor).take(NAMES_APART);
     let name = near.find_map(|line| {
         let name = line.strip_prefix("schedule")?;
-        [
-            ("14ainformation", "14A"),
-            ("14a", "14A"),
-            ("13da", "SC 13D/A"),
-            ("13d", "SC 13D"),
-            ("13ga", "SC 13G/A"),
-            ("13g", "SC 13G"),
-        ]
-        .into_iter()
-        .find(|(key, _)| {
+        let (_, form) = SCHEDULE_FORMS.iter().find(|(key, _)| {
             name.strip_prefix(key)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("under"))
-        })
+        })?;
+        Some(*form)
     })?;
-    if name.1 != "14A" {
-        return Some(name.1.into());
+    if name != "14A" {
+        return Some(name.into());
     }
-    let boxes = [
-        ("preliminaryproxystatement", "PRE 14A"),
-        ("definitiveproxystatement", "DEF 14A"),
-        ("definitiveadditionalmaterials", "DEFA14A"),
-    ];
     let checked = page
         .lines
         .iter()
         .zip(&page.keys)
         .find_map(|(line, normalized)| {
-            let (_, form) = boxes
+            let (_, form) = PROXY_BOXES
                 .iter()
                 .find(|(words, _)| normalized.trim_start_matches('x').starts_with(words))?;
             is_checked(line).then_some(*form)
@@ -206,19 +195,10 @@ fn is_checked(line: &str) -> bool {
 fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Fact> {
     let words = cover.words();
     let name = form.split('/').next().unwrap_or(form);
-    let captions: &[&[&str]] = match name {
+    let captions: &[&str] = match name {
         "10-KT" | "10-QT" => &[],
-        _ if name.starts_with("10-Q") => &[
-            &["period", "ended"],
-            &["quarter", "ended"],
-            &["period", "ending"],
-        ],
-        _ => &[
-            &["year", "ended"],
-            &["period", "ended"],
-            &["year", "ending"],
-            &["years", "ended"],
-        ],
+        _ if name.starts_with("10-Q") => &QUARTER_CAPTIONS,
+        _ => &YEAR_CAPTIONS,
     };
     // A transition report may use the plain form and leave the line of the fiscal year blank.
     let stated = match name {
@@ -239,27 +219,31 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Fact> {
 /// A date with the range of the words that state it, caption included.
 type StatedDate = (CalendarDate, usize, usize);
 
-fn date_after(words: &[&str], caption: &[&str]) -> Option<StatedDate> {
-    let start = find_caption(words, caption)?;
-    let (date, _, end) = calendar::find_first(&words[start..words.len().min(start + DATE_WORDS)])?;
-    Some((date, start - caption.len(), start + end))
+fn date_after(words: &[&str], caption: &str) -> Option<StatedDate> {
+    let caption = find_caption(words, caption)?;
+    let (date, _, end) = calendar::find_first(words_behind(words, caption.end))?;
+    Some((date, caption.start, caption.end + end))
+}
+
+fn words_behind<'w, 't>(words: &'w [&'t str], start: usize) -> &'w [&'t str] {
+    &words[start..words.len().min(start + DATE_WORDS)]
 }
 
 /// The second date of `for the transition period from … to …`.
 fn transition_end(words: &[&str]) -> Option<StatedDate> {
-    let caption = ["transition", "period", "from"];
-    let start = find_caption(words, &caption)?;
-    let behind = &words[start..words.len().min(start + DATE_WORDS)];
+    let caption = find_caption(words, "transition period from")?;
+    let behind = words_behind(words, caption.end);
     let (_, first, end) = calendar::find_first(behind)?;
     let (date, second, last) = calendar::find_first(&behind[end..])?;
-    (first <= 1 && second <= 2).then_some((date, start - caption.len(), start + end + last))
+    (first <= 1 && second <= 2).then_some((date, caption.start, caption.end + end + last))
 }
 
 /// The date of the earliest event of a current report: the second one of `May 20, 2022 (May 18, 2022)`.
 fn event_date(words: &[&str]) -> Option<StatedDate> {
-    let start = find_caption(words, &["event", "reported"])
-        .or_else(|| find_caption(words, &["date", "of", "report"]))?;
-    let behind = &words[start..words.len().min(start + DATE_WORDS)];
+    let start = find_caption(words, "event reported")
+        .or_else(|| find_caption(words, "date of report"))?
+        .end;
+    let behind = words_behind(words, start);
     let caption = start.saturating_sub(3);
     let Some((date, _, end)) = calendar::find_first(behind) else {
         let from = start.saturating_sub(DATE_WORDS);
@@ -314,11 +298,10 @@ fn file_number_in(line: &str) -> Option<String> {
 
 /// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
 pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
-    let caption = cover.keys.iter().position(|line| {
-        ["employer", "irsid", "taxpayer", "identificationn"]
-            .iter()
-            .any(|word| line.contains(word))
-    })?;
+    let caption = cover
+        .keys
+        .iter()
+        .position(|line| IRS_CAPTIONS.occurs_in(line))?;
     let near = cover.lines[caption.saturating_sub(6)..cover.lines.len().min(caption + 8)].iter();
     near.flat_map(|line| line.split_whitespace())
         .find_map(parse_irs_number)
@@ -326,13 +309,10 @@ pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
 
 /// The state or other jurisdiction of incorporation: after its caption, otherwise next to the numbers above or below it.
 pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
-    let at = cover.keys.iter().position(|line| {
-        line.contains("stateorother")
-            || line.contains("stateofincorporation")
-            || line.contains("jurisdictionofincorp")
-            || line.starts_with("stateorjurisdiction")
-            || line.starts_with("stateincorporated")
-    })?;
+    let at = cover
+        .keys
+        .iter()
+        .position(|line| STATE_CAPTIONS.occurs_in(line))?;
     let line = cover.lines[at];
     if let Some((_, behind)) = line
         .split_once(':')
@@ -364,9 +344,9 @@ pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
 /// The place before the next caption of a line: `Delaware  I.R.S. Employer Identification No. …`.
 fn before_caption(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let end = words.iter().position(|word| {
-        ["irs", "employer", "commission"].contains(&normalize_key(word).as_str())
-    })?;
+    let end = words
+        .iter()
+        .position(|word| NUMBER_CAPTIONS.contains(&normalize_key(word)))?;
     parse_place(&words[..end].join(" "))
 }
 
@@ -386,15 +366,13 @@ fn has_digit(word: &str) -> bool {
 pub(super) fn parse_place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
-    let small = ["of", "and", "the"];
-
     let sound = (1..=5).contains(&words.len())
         && normalize_key(text).len() >= 2
         && words.iter().all(|word| {
             let letters = word
                 .chars()
                 .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
-            letters && (small.contains(word) || word.starts_with(char::is_uppercase))
+            letters && (SMALL_NAME_WORDS.contains(word) || word.starts_with(char::is_uppercase))
         });
     // Compare whole words: `Province` contains `inc`.
     (sound

@@ -1,12 +1,14 @@
 //! The description of a document in one sentence: what it is, its length, and its largest sections.
 
-use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
+use stemma_reading::numerals::parse_roman;
 use stemma_reading::vocabulary::{COMMON_TITLES, FILE_ENDINGS};
 
 use super::SectionSettings;
 use super::fiscal::is_annual;
 use super::front_page::front_pages;
+use crate::structure::numbering::{NumberClass, first_number};
+use crate::structure::titles;
 
 const TITLE_CHARS: usize = 120;
 // Sections of the two top levels that may be named.
@@ -70,26 +72,19 @@ fn title(tree: &SectionTree, source: &Source) -> Option<String> {
     let declared = source
         .metadata
         .get("title")
-        .map(|title| fold_whitespace(title))
+        .map(|title| fold_title(title))
         .filter(|title| is_title(title));
     declared.or_else(|| printed_title(source)).or_else(|| {
         let first = tree
             .sections
             .iter()
             .find(|section| section.kind == SectionKind::Heading)?;
-        Some(fold_whitespace(&first.title)).filter(|title| is_title(title))
+        Some(fold_title(&first.title)).filter(|title| is_title(title))
     })
 }
 
-fn fold_whitespace(text: &str) -> String {
-    let text: String = text
-        .chars()
-        .take(4 * TITLE_CHARS)
-        .filter(|c| !c.is_control() || c.is_whitespace())
-        .collect();
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+fn fold_title(text: &str) -> String {
+    titles::fold_whitespace(text)
         .trim_end_matches(['.', ',', ':', ';'])
         .chars()
         .take(TITLE_CHARS)
@@ -104,7 +99,7 @@ fn is_title(title: &str) -> bool {
         .filter(|word| word.len() > 1)
         .count();
     words >= 2
-        && !FILE_ENDINGS.iter().any(|end| lower.ends_with(end))
+        && !FILE_ENDINGS.ends(&lower)
         && !lower.starts_with("microsoft")
         && !lower.contains("untitled")
 }
@@ -136,7 +131,7 @@ fn printed_title(source: &Source) -> Option<String> {
         .iter()
         .take_while(|line| line.style().size.0 >= min)
         .take(4);
-    let text = fold_whitespace(
+    let text = fold_title(
         &run.map(|line| line.text.as_str())
             .collect::<Vec<_>>()
             .join(" "),
@@ -190,25 +185,24 @@ fn is_part(title: &str) -> bool {
 // Titles that nearly every document has do not describe it.
 fn is_distinctive(title: &str) -> bool {
     let lower = title.to_lowercase();
-    !COMMON_TITLES.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
+    !COMMON_TITLES.starts(&lower) && !lower.contains("exhibits")
 }
 
 /// The title after `Item 1A.` or `2.3`, with all capitals changed to title case.
 fn topic(title: &str) -> String {
-    let mut rest = title.trim();
-    let first = rest.split_whitespace().next().unwrap_or_default();
-    if ["item", "items", "section", "article", "chapter", "note"]
-        .iter()
-        .any(|word| first.eq_ignore_ascii_case(word))
-    {
-        rest = rest[first.len()..].trim_start();
-    }
-    let number = rest
-        .split_whitespace()
-        .next()
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 6);
-    rest = rest[number.map_or(0, str::len)..].trim_start_matches(|c: char| !c.is_alphanumeric());
-    let title = fold_whitespace(if rest.is_empty() { title } else { rest });
+    let number = first_number(title).filter(|number| {
+        matches!(
+            number.class,
+            NumberClass::Item
+                | NumberClass::Section
+                | NumberClass::Article
+                | NumberClass::Chapter
+                | NumberClass::Note
+                | NumberClass::Decimal(_)
+        )
+    });
+    let rest = number.map_or("", |number| number.rest);
+    let title = fold_title(if rest.is_empty() { title } else { rest });
     if title.chars().any(|c| c.is_lowercase()) {
         title
     } else {
@@ -224,11 +218,8 @@ fn title_case(title: &str) -> String {
             if is_numeral(word) {
                 return word.to_owned();
             }
-            let mut letters = word.chars();
-            letters
-                .next()
-                .map(|first| first.to_string() + &letters.as_str().to_lowercase())
-                .unwrap_or_default()
+            let first = word.chars().next().map_or(0, char::len_utf8);
+            format!("{}{}", &word[..first], word[first..].to_lowercase())
         })
         .collect::<Vec<_>>()
         .join(" ")
@@ -242,7 +233,8 @@ fn is_numeral(word: &str) -> bool {
         .split(|c: char| !c.is_alphabetic())
         .filter(|run| !run.is_empty())
         .peekable();
-    runs.peek().is_some() && runs.all(|run| (1..=HIGHEST).any(|number| format_roman(number) == run))
+    runs.peek().is_some()
+        && runs.all(|run| parse_roman(run).is_some_and(|number| number <= HIGHEST))
 }
 
 #[cfg(test)]

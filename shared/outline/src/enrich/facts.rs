@@ -4,7 +4,8 @@
 //! A document without the cover of a form may be an earnings release (by its headline) or an annual report (by its title).
 //! The header of an EDGAR submission and the tags of a cover fill in missing facts.
 
-use stemma_document::{Fact, FactDefinition, FactSource, FilingFacts, PageNo, Source, SourceBody};
+use stemma_document::text::all_lines;
+use stemma_document::{Fact, FactDefinition, FactSource, FilingFacts, Source};
 use stemma_reading::calendar::CalendarDate;
 use stemma_reading::language::detect_language;
 
@@ -144,18 +145,9 @@ fn header_date(source: &Source, key: &str) -> Option<Fact> {
 }
 
 fn language_of(source: &Source) -> Option<Fact> {
-    let (page, code) = match &source.body {
-        SourceBody::Lines(text) => (None, detect_language(text.lines.iter().map(String::as_str))),
-        SourceBody::Pages(pages) => {
-            let lines = pages
-                .iter()
-                .flat_map(|page| &page.lines)
-                .map(|line| line.text.as_str());
-            let first = pages.iter().position(|page| !page.lines.is_empty());
-            (first.map(PageNo::from_index), detect_language(lines))
-        }
-    };
-    code.map(|code| Fact::from_text(code, page))
+    let lines = all_lines(&source.body);
+    let page = lines.first().and_then(|line| line.page);
+    detect_language(lines.iter().map(|line| line.text)).map(|code| Fact::from_text(code, page))
 }
 
 #[cfg(test)]

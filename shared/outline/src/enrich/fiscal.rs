@@ -10,9 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use stemma_document::english_words::MONTHS;
 use stemma_document::{FactSource, FilingFacts, PageNo, Source};
 use stemma_reading::calendar::{self, CalendarDate};
-use stemma_reading::vocabulary::{YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS};
+use stemma_reading::vocabulary::{ORDINALS, YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS};
 
 use super::front_page::find_caption;
 use super::press_release::four_digits;
@@ -227,10 +228,10 @@ impl FiscalMentions {
 
     /// Counts `… for the fiscal year ended December 2, 2022` after the name of an annual report.
     fn count_year_end(&mut self, behind: &[&str], end: CalendarDate) {
-        let Some(start) = find_caption(&behind[..behind.len().min(16)], &["year", "ended"]) else {
+        let Some(caption) = find_caption(&behind[..behind.len().min(16)], "year ended") else {
             return;
         };
-        let Some((date, 0..=1, _)) = calendar::find_first(&behind[start..]) else {
+        let Some((date, 0..=1, _)) = calendar::find_first(&behind[caption.end..]) else {
             return;
         };
         if (1..=11).contains(&end.months_since(date)) {
@@ -398,11 +399,6 @@ fn binding_words(words: &[&str], year: NamedYear, end: CalendarDate) -> Option<S
 
 /// Whether words between a fiscal year and a date only say that the one ended on the other.
 fn binds(between: &[&str], year_first: bool) -> bool {
-    // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
-    let listed = |key: &str| {
-        key.bytes().all(|byte| byte.is_ascii_digit())
-            || stemma_document::english_words::MONTHS.contains(&key)
-    };
     let mut says_end = false;
     for word in between {
         let key = word
@@ -410,7 +406,10 @@ fn binds(between: &[&str], year_first: bool) -> bool {
             .to_lowercase();
         says_end |= YEAR_END_WORDS.contains(key.as_str());
         let known = YEAR_END_WORDS.contains(key.as_str()) || YEAR_FILLERS.contains(key.as_str());
-        if word.ends_with(['.', ';']) || !(known || listed(&key)) {
+        // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
+        let is_listed =
+            key.bytes().all(|byte| byte.is_ascii_digit()) || MONTHS.contains(&key.as_str());
+        if word.ends_with(['.', ';']) || !(known || is_listed) {
             return false;
         }
     }
@@ -438,13 +437,11 @@ fn is_quarter(word: &str) -> bool {
 
 fn ordinal(word: &str) -> Option<i64> {
     let word = word.trim_start_matches(['(', '“', '"']).to_lowercase();
-    match word.as_str() {
-        "first" | "1st" | "q1" => Some(1),
-        "second" | "2nd" | "q2" => Some(2),
-        "third" | "3rd" | "q3" => Some(3),
-        "fourth" | "4th" | "q4" => Some(4),
-        _ => None,
-    }
+    let number = ORDINALS.get(&word).or_else(|| word.strip_prefix('q'))?;
+    number
+        .parse()
+        .ok()
+        .filter(|quarter| (1..=4).contains(quarter))
 }
 
 fn starts_with(word: &str, prefix: &str) -> bool {

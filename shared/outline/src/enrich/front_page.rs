@@ -1,5 +1,7 @@
 //! The pages on which a document says what it is.
 
+use std::ops::Range;
+
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, Line, PageNo, Source, SourceBody};
 
@@ -80,13 +82,14 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
     }
 }
 
-/// Index after the first occurrence of `caption`, ignoring case and punctuation.
-pub(super) fn find_caption(words: &[&str], caption: &[&str]) -> Option<usize> {
+/// Where the words of `caption` first occur, ignoring case and punctuation.
+pub(super) fn find_caption(words: &[&str], caption: &str) -> Option<Range<usize>> {
+    let caption: Vec<&str> = caption.split(' ').collect();
     let at = words.windows(caption.len()).position(|window| {
-        window.iter().zip(caption).all(|(word, caption)| {
+        window.iter().zip(&caption).all(|(word, caption)| {
             word.trim_matches(|c: char| !c.is_alphanumeric())
                 .eq_ignore_ascii_case(caption)
         })
     })?;
-    Some(at + caption.len())
+    Some(at..at + caption.len())
 }

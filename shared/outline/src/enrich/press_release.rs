@@ -3,7 +3,10 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{FactSource, FilingFacts, Source};
 use stemma_reading::calendar::{self, CalendarDate};
-use stemma_reading::vocabulary::{ANNOUNCING_VERBS, BEFORE_PERIOD, QUARTER_WORDS};
+use stemma_reading::vocabulary::{
+    ANNOUNCING_VERBS, BEFORE_PERIOD, HEADLINE_PERIODS, PERIOD_UNITS, QUARTER_WORDS,
+    SMALL_NAME_WORDS, TICKER_MARKS,
+};
 
 use super::front_page::FrontPage;
 use super::registrant::{clean_name, full_name};
@@ -64,7 +67,7 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
             && has_any(text, &RESULTS)
             && (has_any(text, &QUARTER_WORDS) || has_any(text, &["fiscal", "year", "half"]))
     });
-    let titled = || {
+    announced.or_else(|| {
         let title = top.iter().find(|line| {
             has_any(line, &RESULTS)
                 && has_any(line, &QUARTER_WORDS)
@@ -73,8 +76,7 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
                 && before_period(line).is_some()
         })?;
         Some((*title).to_owned())
-    };
-    announced.or_else(titled)
+    })
 }
 
 fn has_any(text: &str, any: &[&str]) -> bool {
@@ -86,14 +88,10 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let first = &front[0];
     let stated = |value: String| first.fact(value).with_evidence(headline);
     let year = headline_year(headline);
-    // A fiscal year ends in its calendar year or in the first weeks of the next.
-    let possible = |date: CalendarDate| {
-        year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
-    };
     let quarter = headline_period(headline).is_some_and(|period| period.starts_with('Q'));
     let ends: Vec<_> = front
         .iter()
-        .filter_map(|page| Some((period_end(page, quarter, &possible)?, page)))
+        .filter_map(|page| Some((period_end(page, quarter, year)?, page)))
         .collect();
     // Further down, the dates of an outlook follow. A release about a quarter may first name its annual report.
     let ended = ends
@@ -104,9 +102,12 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let issuer = front
         .iter()
         .find_map(|page| Some(page.fact(before_ticker(page)?)));
-    let named = || before_verb(headline).or_else(|| before_period(headline));
+    let issuer = issuer.or_else(|| {
+        let named = before_verb(headline).or_else(|| before_period(headline));
+        named.map(stated)
+    });
     FilingFacts {
-        issuer: issuer.or_else(|| named().map(stated)),
+        issuer,
         form: Some(stated("earnings_release".into())),
         fiscal_year: year.map(|year| stated(year.to_string())),
         fiscal_period: headline_period(headline).map(|period| stated(period.into())),
@@ -120,9 +121,8 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
 fn period_end(
     page: &FrontPage<'_>,
     quarter: bool,
-    possible: &dyn Fn(CalendarDate) -> bool,
+    year: Option<u32>,
 ) -> Option<(bool, CalendarDate, String)> {
-    let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
     let ended = words
         .iter()
@@ -132,23 +132,25 @@ fn period_end(
         let before = words[at.saturating_sub(3)..at].iter();
         let unit = before
             .map(|word| normalize_key(word))
-            .rfind(|word| units.contains(&word.as_str()))?;
+            .rfind(|word| PERIOD_UNITS.contains(word))?;
         let behind = &words[at + 1..words.len().min(at + 6)];
         let (date, _, end) = calendar::find_first(behind)
-            .filter(|(date, start, end)| possible(*date) && *start == 0 && *end <= 3)?;
+            .filter(|(date, start, end)| may_end(year, *date) && *start == 0 && *end <= 3)?;
         let words = words[at.saturating_sub(3)..=at + end].join(" ");
         Some((!(quarter && unit == "year"), date, words))
     });
     ends.max()
 }
 
+/// Whether a fiscal year may end on a date: in its calendar year or in the first weeks of the next.
+fn may_end(year: Option<u32>, date: CalendarDate) -> bool {
+    year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
+}
+
 /// The name before `(NYSE: …)` or another ticker.
 fn before_ticker(page: &FrontPage<'_>) -> Option<String> {
     let words = page.words();
-    let marks = ["(NYSE", "(NASDAQ", "(Nasdaq", "(NasdaqGS", "(TSX", "(LSE"];
-    let at = words
-        .iter()
-        .position(|word| marks.iter().any(|mark| word.starts_with(mark)))?;
+    let at = words.iter().position(|word| TICKER_MARKS.starts(word))?;
     name_before(&words[..at])
 }
 
@@ -180,7 +182,6 @@ fn before_period(title: &str) -> Option<String> {
 
 /// The capitalized words at the end of `words`, back to a dash or a word that cannot be part of a name.
 fn name_before(words: &[&str]) -> Option<String> {
-    let small = ["of", "and", "the", "&", "de", "for"];
     let count = words
         .iter()
         .rev()
@@ -191,13 +192,13 @@ fn name_before(words: &[&str]) -> Option<String> {
                 || word.contains('–')
                 || word.contains('—')
                 || word.ends_with(':');
-            (capital || small.contains(*word)) && !dash
+            (capital || SMALL_NAME_WORDS.contains(word)) && !dash
         })
         .count();
     let name: Vec<&str> = words[words.len() - count..]
         .iter()
         .copied()
-        .skip_while(|word| small.contains(word) && *word != "the")
+        .skip_while(|word| SMALL_NAME_WORDS.contains(word) && *word != "the")
         .collect();
     (1..=NAME_WORDS)
         .contains(&name.len())
@@ -208,17 +209,16 @@ fn name_before(words: &[&str]) -> Option<String> {
 /// The year after `fiscal`, otherwise the first year that is not part of a date.
 fn headline_year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
-    let in_date = |at: usize| {
-        (0..at).any(|start| {
-            calendar::date_at(&words[..=at], start).is_some_and(|(_, end)| end == at + 1)
-        })
-    };
-    let years = words
+    let years: Vec<(usize, u32)> = words
         .iter()
         .enumerate()
         .filter_map(|(at, word)| Some((at, four_digits(word)?)))
-        .filter(|(at, _)| !in_date(*at));
-    let years: Vec<(usize, u32)> = years.collect();
+        .filter(|(at, _)| {
+            !(0..*at).any(|start| {
+                calendar::date_at(&words[..=*at], start).is_some_and(|(_, end)| end == at + 1)
+            })
+        })
+        .collect();
     let behind_fiscal = years.iter().find(|(at, _)| {
         words[at.saturating_sub(2)..*at]
             .iter()
@@ -238,25 +238,14 @@ pub(super) fn four_digits(word: &str) -> Option<u32> {
 /// The quarter in the headline, otherwise the whole year.
 fn headline_period(headline: &str) -> Option<&'static str> {
     let lower = normalize_key(headline);
-    let quarters = [
-        (["firstquarter", "q1", "1stquarter"], "Q1"),
-        (["secondquarter", "q2", "2ndquarter"], "Q2"),
-        (["thirdquarter", "q3", "3rdquarter"], "Q3"),
-        (["fourthquarter", "q4", "4thquarter"], "Q4"),
-    ];
-    let matched = quarters
+    let stated = HEADLINE_PERIODS
         .iter()
-        .find(|(names, _)| names.iter().any(|name| lower.contains(name)));
-    let whole = ["fullyear", "annualresults", "yearend"]
-        .iter()
-        .any(|name| lower.contains(name));
+        .find(|(name, _)| lower.contains(name));
     let fiscal = lower.split_once("fiscal").is_some_and(|(_, rest)| {
         rest.trim_start_matches("year")
             .starts_with(|c: char| c.is_ascii_digit())
     });
-    matched
-        .map(|(_, quarter)| *quarter)
-        .or((whole || fiscal).then_some("FY"))
+    stated.map(|(_, period)| *period).or(fiscal.then_some("FY"))
 }
 
 /// A title line with `annual report`, and the year on or near it.

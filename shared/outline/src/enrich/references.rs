@@ -8,46 +8,16 @@ use stemma_document::{
     PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree,
     Source,
 };
+use stemma_reading::numerals::parse_roman;
+use stemma_reading::vocabulary::{
+    FOREIGN_WORDS, LIST_JOINTS, MENTION_WORDS, OWN_WORDS, OWNER_PREPOSITIONS,
+};
+
+use crate::structure::numbering::NumberClass;
 
 const MAX_SECTION_WORDS: usize = 400_000;
 // Another document is named within this many words after a mention (`Item 7 of our Form 10-K`).
 const OWNER_WORDS: usize = 12;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum MentionKind {
-    Note,
-    Item,
-    Appendix,
-    Exhibit,
-    Article,
-    Section,
-    Page,
-}
-
-/// Words that introduce a mention.
-const WORDS: [(&str, MentionKind); 21] = [
-    ("Note", MentionKind::Note),
-    ("Notes", MentionKind::Note),
-    ("NOTE", MentionKind::Note),
-    ("note", MentionKind::Note),
-    ("notes", MentionKind::Note),
-    ("Item", MentionKind::Item),
-    ("Items", MentionKind::Item),
-    ("ITEM", MentionKind::Item),
-    ("Appendix", MentionKind::Appendix),
-    ("APPENDIX", MentionKind::Appendix),
-    ("Annex", MentionKind::Appendix),
-    ("Exhibit", MentionKind::Exhibit),
-    ("EXHIBIT", MentionKind::Exhibit),
-    ("Article", MentionKind::Article),
-    ("ARTICLE", MentionKind::Article),
-    ("Section", MentionKind::Section),
-    ("SECTION", MentionKind::Section),
-    ("section", MentionKind::Section),
-    ("page", MentionKind::Page),
-    ("pages", MentionKind::Page),
-    ("Page", MentionKind::Page),
-];
 
 /// All mentions in the own texts of sections, in reading order, each once per section, at most `limit`.
 ///
@@ -90,7 +60,7 @@ pub(super) fn references(
 
 #[derive(Debug)]
 struct Mention {
-    kind: MentionKind,
+    kind: NumberClass,
     /// In upper case, without brackets after it.
     number: String,
     /// As written, with single spaces.
@@ -103,9 +73,13 @@ impl Mention {
     /// Whether it counts as a mention only if a section has that name.
     fn may_be_foreign(&self) -> bool {
         let small = self.text.starts_with(|c: char| c.is_lowercase());
-        matches!(self.kind, MentionKind::Section | MentionKind::Article)
-            || small && self.kind != MentionKind::Page
+        matches!(self.kind, NumberClass::Section | NumberClass::Article)
+            || small && self.kind != NumberClass::Page
     }
+}
+
+fn mention_class(word: &str) -> Option<NumberClass> {
+    NumberClass::from_name(MENTION_WORDS.get(word)?)
 }
 
 /// A word, and whether it starts a line.
@@ -125,10 +99,10 @@ fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
         let bare = words[at]
             .0
             .trim_start_matches(|c: char| !c.is_alphanumeric());
-        if let Some((word, kind)) = WORDS.iter().find(|(word, _)| *word == bare)
+        if let Some(kind) = mention_class(bare)
             && !is_heading(&words, at)
         {
-            mentions_at(&words, at, word, *kind, &mut mentions);
+            mentions_at(&words, at, bare, kind, &mut mentions);
         }
     }
     mentions
@@ -139,7 +113,7 @@ fn mentions_at(
     words: &[Word<'_>],
     at: usize,
     word: &str,
-    kind: MentionKind,
+    kind: NumberClass,
     mentions: &mut Vec<Mention>,
 ) {
     let before = mentions.len();
@@ -159,7 +133,7 @@ fn mentions_at(
         let closed = words[next].0.ends_with(['.', ';', ':', ')']);
         let joined = words
             .get(next + 1)
-            .is_some_and(|(word, _)| matches!(*word, "and" | "or" | "through" | "to" | "–"));
+            .is_some_and(|(word, _)| LIST_JOINTS.contains(word));
         let comma = words[next].0.ends_with(',');
         next += if joined { 2 } else { 1 };
         if closed || !(joined || comma) {
@@ -180,7 +154,7 @@ fn mention_number(word: &str) -> &str {
 }
 
 /// The number in a word, in upper case.
-fn parse_number(word: &str, kind: MentionKind) -> Option<String> {
+fn parse_number(word: &str, kind: NumberClass) -> Option<String> {
     let number = mention_number(word);
     if number.is_empty() || number.len() > 10 || !number.is_ascii() {
         return None;
@@ -192,24 +166,24 @@ fn parse_number(word: &str, kind: MentionKind) -> Option<String> {
     let letters = number.chars().filter(|c| c.is_ascii_alphabetic()).count();
     let lettered = number.len() <= 5 && number.starts_with(|c: char| c.is_ascii_uppercase());
     let fits = match kind {
-        MentionKind::Appendix | MentionKind::Exhibit => {
+        NumberClass::Appendix | NumberClass::Exhibit => {
             digits || (lettered && (letters == 1 || is_roman(number)))
         }
-        MentionKind::Page => {
-            digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase())
+        NumberClass::Page => {
+            digits || (lettered && number.contains('-')) || parse_roman(number).is_some()
         }
         // `Item 601` belongs to a regulation, and `Notes 650` is an amount.
-        MentionKind::Note | MentionKind::Item => {
+        NumberClass::Note | NumberClass::Item => {
             digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2
         }
-        MentionKind::Article => digits || is_roman(number),
-        MentionKind::Section => digits,
+        NumberClass::Article => digits || is_roman(number),
+        _ => digits,
     };
     (fits && legal && (letters <= 4 || is_roman(number))).then(|| number.to_uppercase())
 }
 
 fn is_roman(number: &str) -> bool {
-    !number.is_empty() && number.chars().all(|c| matches!(c, 'I' | 'V' | 'X' | 'L'))
+    parse_roman(number).is_some() && number.starts_with(char::is_uppercase)
 }
 
 /// Whether the word begins a heading or a row of contents: at the start of a line, with a capital, punctuation or nothing
@@ -255,18 +229,17 @@ fn is_foreign(words: &[Word<'_>], at: usize) -> bool {
     if previous_closes
         || !behind
             .peek()
-            .is_some_and(|word| matches!(*word, "of" | "to" | "in" | "under"))
+            .is_some_and(|word| OWNER_PREPOSITIONS.contains(word))
     {
         return false;
     }
     for word in behind {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        match bare {
-            "this" | "these" | "Notes" | "Consolidated" => return false,
-            "Act" | "Code" | "Regulation" | "Rule" | "Rules" | "10-K" | "10-Q" | "8-K"
-            | "Annual" | "Quarterly" | "Form" | "Agreement" | "Proxy" | "Indenture" => return true,
-            _ if word.ends_with(['.', ';']) => return false,
-            _ => {}
+        if FOREIGN_WORDS.contains(bare) {
+            return true;
+        }
+        if OWN_WORDS.contains(bare) || word.ends_with(['.', ';']) {
+            return false;
         }
     }
     false
@@ -274,7 +247,7 @@ fn is_foreign(words: &[Word<'_>], at: usize) -> bool {
 
 /// Sections by name, and pages by printed label.
 struct MentionIndex {
-    by_name: HashMap<(MentionKind, String), Vec<SectionId>>,
+    by_name: HashMap<(NumberClass, String), Vec<SectionId>>,
     pages: HashMap<String, PageNo>,
     /// Start of each section in pre-order: page, line, and whether it starts its page.
     starts: Vec<(PageNo, u32, bool)>,
@@ -327,7 +300,7 @@ impl MentionIndex {
 
     fn resolve(&self, mention: &Mention, from: SectionId) -> ReferenceTarget {
         let to = match mention.kind {
-            MentionKind::Page => self
+            NumberClass::Page => self
                 .pages
                 .get(&mention.number)
                 .and_then(|page| self.section_at(*page)),
@@ -350,7 +323,7 @@ impl MentionIndex {
         let ids = ids.get(..ids.len().min(64))?;
         let top = self.ancestors_of(from).map(|(top, _)| *top);
         // An exhibit of a submission may begin with its own name.
-        let exhibit = ids.first().filter(|_| mention.kind == MentionKind::Exhibit);
+        let exhibit = ids.first().filter(|_| mention.kind == NumberClass::Exhibit);
         if let Some(exhibit) = exhibit {
             let mut tops = ids.iter().map(|id| self.ancestors_of(*id));
             if tops.all(|top| top.is_some_and(|(top, _)| top == exhibit)) {
@@ -405,20 +378,18 @@ fn behind_notes(section: &Section, behind: bool) -> bool {
 
 /// `II` of `PART II. …`.
 fn roman_part(title: &str) -> Option<String> {
-    let mut words = title.split_whitespace();
-    let part = words
-        .next()
-        .filter(|word| word.eq_ignore_ascii_case("part"));
-    let number = words
+    let (part, rest) = title.trim_start().split_once(char::is_whitespace)?;
+    let number = rest
+        .split_whitespace()
         .next()?
         .trim_matches(|c: char| !c.is_alphanumeric())
         .to_uppercase();
-    part.filter(|_| is_roman(&number)).map(|_| number)
+    (part.eq_ignore_ascii_case("part") && is_roman(&number)).then_some(number)
 }
 
 /// Names of a section in mentions: the word and number at the start of its title, the number of an exhibit in a submission
 /// (`EX-99.1`), or its number among the notes.
-fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
+fn names(section: &Section, in_notes: bool) -> Vec<(NumberClass, String)> {
     let words: Vec<&str> = section.title.split_whitespace().take(10).collect();
     let mut names = Vec::new();
     let bare = words
@@ -427,27 +398,29 @@ fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
         .unwrap_or_default();
     let exhibit = bare
         .strip_prefix("ex-")
-        .and_then(|number| parse_number(number, MentionKind::Exhibit));
-    let titled = WORDS
+        .and_then(|number| parse_number(number, NumberClass::Exhibit));
+    let titled = MENTION_WORDS
         .iter()
-        .find(|(word, kind)| *kind != MentionKind::Page && word.eq_ignore_ascii_case(&bare));
+        .find(|(word, _)| word.eq_ignore_ascii_case(&bare))
+        .and_then(|(word, _)| mention_class(word))
+        .filter(|kind| *kind != NumberClass::Page);
     match titled {
         // `ITEMS 10, 11, 12 and 13` has one name per number.
-        Some((_, kind)) => names.extend(
+        Some(kind) => names.extend(
             words[1..]
                 .iter()
                 .filter(|word| **word != "and")
-                .map_while(|word| parse_number(word, *kind))
-                .map(|number| (*kind, number)),
+                .map_while(|word| parse_number(word, kind))
+                .map(|number| (kind, number)),
         ),
         None if exhibit.is_some() => {
-            names.extend(exhibit.map(|number| (MentionKind::Exhibit, number)));
+            names.extend(exhibit.map(|number| (NumberClass::Exhibit, number)));
         }
         None => {
             let kind = if in_notes {
-                MentionKind::Note
+                NumberClass::Note
             } else {
-                MentionKind::Section
+                NumberClass::Section
             };
             let own_number = section
                 .number

@@ -6,7 +6,9 @@ use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 use stemma_reading::calendar;
 use stemma_reading::companies::is_legal_form;
-use stemma_reading::vocabulary::{CAPTION_PHRASES, COVER_CAPTIONS, OFFICES, REGISTRANT_CAPTIONS};
+use stemma_reading::vocabulary::{
+    CAPTION_PHRASES, COVER_CAPTIONS, OFFICES, REGISTRANT_CAPTIONS, SIGNATURE_LABELS,
+};
 
 use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
@@ -36,9 +38,7 @@ pub(super) fn registrant_on_cover(
 
 /// Whether a normalized line is the caption of a registrant's name.
 pub(super) fn is_caption(normalized: &str) -> bool {
-    REGISTRANT_CAPTIONS
-        .iter()
-        .any(|words| normalized.contains(words))
+    REGISTRANT_CAPTIONS.occurs_in(normalized)
 }
 
 /// The name above, next to or below its caption.
@@ -171,12 +171,8 @@ pub(super) fn is_name(line: &str) -> bool {
                 .is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
         && normalized != "or"
-        && !COVER_CAPTIONS
-            .iter()
-            .any(|caption| normalized.starts_with(caption))
-        && !CAPTION_PHRASES
-            .iter()
-            .any(|words| normalized.contains(words))
+        && !COVER_CAPTIONS.starts(&normalized)
+        && !CAPTION_PHRASES.occurs_in(&normalized)
 }
 
 /// The registrant's name in the signature block, after `… has duly caused this report to be signed … duly authorized.`
@@ -210,10 +206,8 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         .filter(|line| !line.is_empty())
         .collect();
     let at = block.iter().position(|line| {
-        let mark = ["date", "dated", "by", "s", "name", "title"]
-            .iter()
-            .any(|word| words_of(line).next().is_some_and(|first| first == *word));
-        !mark && is_name(line)
+        let first = words_of(line).next().unwrap_or_default();
+        !SIGNATURE_LABELS.contains(&first) && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
     let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")

@@ -2,7 +2,9 @@
 
 use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
-use stemma_reading::vocabulary::{EXCHANGE_NAMES, EXCHANGE_PREFIXES};
+use stemma_reading::vocabulary::{
+    EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
+};
 
 use super::front_page::FrontPage;
 
@@ -75,7 +77,7 @@ fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
 }
 
 fn names_exchange(key: &str) -> bool {
-    EXCHANGE_PREFIXES.iter().any(|name| key.starts_with(name))
+    EXCHANGE_PREFIXES.starts(key)
 }
 
 /// Whether a line is nothing but the name of an exchange.
@@ -90,10 +92,7 @@ fn is_exchange(line: &str) -> bool {
     }
     let key = normalize_key(line);
     let name = key.strip_prefix("the").unwrap_or(&key);
-    names_exchange(name)
-        && ["exchange", "exchangeinc", "exchangellc"]
-            .iter()
-            .any(|end| name.ends_with(end))
+    names_exchange(name) && EXCHANGE_ENDS.ends(name)
 }
 
 /// The exchanges of `New York Stock Exchange, Inc. / Chicago Stock Exchange, Inc.`, as printed, without spaces before commas.
@@ -160,10 +159,7 @@ fn is_symbol(word: &str) -> bool {
         && word.bytes().all(|b| {
             b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'-')
         })
-        && !matches!(
-            word,
-            "NONE" | "N/A" | "NA" | "STOCK" | "SHARES" | "SHARE" | "VALUE" | "UNITS" | "NOTES"
-        )
+        && !SECURITY_WORDS.contains(word)
 }
 
 /// The exchange in `(NYSE:`, as written.

@@ -210,14 +210,10 @@ fn merit(text: &str, position: usize) -> u64 {
     if text.starts_with('(') {
         merit /= 2;
     }
-    if DEPENDENT_OPENINGS
-        .iter()
-        .any(|start| lower.starts_with(start))
-    {
+    if DEPENDENT_OPENINGS.starts(&lower) {
         merit = merit * 80 / 100;
     }
-    let elsewhere =
-        lower.starts_with("see ") || BOILERPLATE.iter().any(|phrase| lower.contains(phrase));
+    let elsewhere = lower.starts_with("see ") || BOILERPLATE.occurs_in(&lower);
     if elsewhere || lower.ends_with([':', ';', ',']) {
         return 0;
     }

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use stemma_document::Line;
 use stemma_document::english_words::MONTHS;
 use stemma_document::text::BodyLine;
+use stemma_reading::heading_look::TitleText;
+use stemma_reading::page_features::is_figure;
 use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
 use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::{COLUMN_HEAD_WORDS, OPEN_ENDS};
@@ -227,17 +229,6 @@ fn is_open_word(word: &str) -> bool {
     OPEN_ENDS.contains(word) || MONTHS.contains(&word)
 }
 
-fn is_figure(word: &str) -> bool {
-    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
-    let digits = word.chars().any(|c| c.is_numeric());
-    letters == 0
-        && (digits
-            || matches!(
-                word,
-                "$" | "—" | "–" | "-" | "%" | "€" | "£" | "¥" | ")" | "—%"
-            ))
-}
-
 /// Whether some words are further apart than those of a sentence.
 fn has_cells(line: &Line) -> bool {
     wide_gaps(line) > 0
@@ -261,13 +252,12 @@ fn is_date_line(text: &str) -> bool {
 
 /// Whether the line is a heading: bold, in capitals, or marked in Markdown.
 fn is_heading(line: &BodyLine<'_>, text: &str) -> bool {
-    if text.len() > 300 || text.ends_with([',', ';']) {
-        return false;
-    }
-    let caps = !text.chars().any(|c| c.is_lowercase() || is_cjk(c));
-    let marked = line.layout.is_none() && text.starts_with('#');
-    let bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
-    (caps || marked || bold) && text.split_whitespace().count() <= 22
+    let title = TitleText::new(text);
+    let is_marked = line.layout.is_none() && text.starts_with('#');
+    let is_bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
+    (title.has_no_small_letters() || is_marked || is_bold)
+        && !title.is_cut_off()
+        && title.is_short()
 }
 
 /// Whether a line that looks like a heading is the head of table columns: three cells, or a repeated word.

@@ -56,10 +56,39 @@ pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Opti
     Some(next)
 }
 
-/// The Items of a form and where they are.
 pub(super) struct FormItems<'a> {
     pub(super) form: SecForm,
     pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
+}
+
+impl FormItems<'_> {
+    fn is_other_heading(
+        &self,
+        entry: &FormItem,
+        sections: &[&Section],
+        line: &text::BodyLine<'_>,
+    ) -> bool {
+        let other = self
+            .form
+            .item_keys_of(line.text, Some(entry.part))
+            .filter(|(first, last)| first == last && *first != entry.key)
+            .filter(|(key, _)| !self.begins_behind(*key, sections, line.page))
+            .map(|(key, _)| &self.form.items()[key]);
+        other
+            .zip(form_items::item_title(line.text))
+            .is_some_and(|(other, title)| similarity(&title, other.title()) >= MIN_OTHER_SIMILARITY)
+    }
+
+    // Whether an Item begins on the page, outside of these sections, which follow each other.
+    fn begins_behind(&self, key: usize, sections: &[&Section], page: Option<PageNo>) -> bool {
+        let ids = sections.first().zip(sections.last());
+        self.places.get(&key).is_some_and(|place| {
+            let section = place.section;
+            let (first, _) = start(section.span);
+            page.is_some_and(|page| page.get() == first)
+                && !ids.is_some_and(|(first, last)| (first.id..=last.id).contains(&section.id))
+        })
+    }
 }
 
 /// Whether a line of an Item is the heading of another Item of the form, with its number and title: the Item ends before it,
@@ -71,27 +100,6 @@ pub(super) fn holds_other_item(
     sections: &[&Section],
     source: &Source,
 ) -> bool {
-    // The sections of an Item follow each other.
-    let ids = sections.first().zip(sections.last());
-    let is_inside =
-        |id: SectionId| ids.is_some_and(|(first, last)| (first.id..=last.id).contains(&id));
-    let begins_there = |key: usize, page: Option<PageNo>| {
-        let place = items.places.get(&key).map(|place| place.section);
-        place.is_some_and(|section| {
-            let (first, _) = start(section.span);
-            page.is_some_and(|page| page.get() == first) && !is_inside(section.id)
-        })
-    };
-    let is_other = |line: &text::BodyLine<'_>| {
-        let keys = items.form.item_keys_of(line.text, Some(entry.part));
-        let other = keys.filter(|(first, last)| first == last && *first != entry.key);
-        let other = other.filter(|(key, _)| !begins_there(*key, line.page));
-        let other = other.map(|(key, _)| &items.form.items()[key]);
-        let title = form_items::item_title(line.text);
-        other
-            .zip(title)
-            .is_some_and(|(other, title)| similarity(&title, other.title()) >= MIN_OTHER_SIMILARITY)
-    };
     sections.iter().any(|section| {
         let lines = text::own_lines(section, &source.body);
         let mut before = "";
@@ -102,7 +110,9 @@ pub(super) fn holds_other_item(
             if !text.is_empty() {
                 before = text;
             }
-            is_start && text.len() <= MAX_HEADING_BYTES && is_other(line)
+            is_start
+                && text.len() <= MAX_HEADING_BYTES
+                && items.is_other_heading(entry, sections, line)
         })
     })
 }
@@ -122,7 +132,7 @@ fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
         .take(HEADING_LINES)
         .collect();
     let mut joined = String::new();
-    let stands = heading.iter().any(|line| {
+    let is_printed = heading.iter().any(|line| {
         joined.push_str(
             line.text
                 .get(..line.text.floor_char_boundary(400))
@@ -142,6 +152,6 @@ fn heading_evidence(section: &Section, source: &Source) -> BoundaryEvidence {
             .unwrap_or_default(),
         page,
         line: heading.first().map_or(line, |first| first.number),
-        verified: section.verified && section.kind == SectionKind::Heading && stands,
+        verified: section.verified && section.kind == SectionKind::Heading && is_printed,
     }
 }

@@ -17,7 +17,7 @@ impl<'a> TargetFinder<'a> {
         let named = sentences
             .iter()
             .map(|sentence| normalize_key(sentence))
-            .any(|key| EXHIBIT_INDEXES.iter().any(|name| key.contains(name)));
+            .any(|key| EXHIBIT_INDEXES.occurs_in(&key));
         let from = item.span.pages().filter(|_| named)?.start();
         let sections = EXHIBIT_INDEXES
             .iter()

@@ -5,6 +5,8 @@ use stemma_document::{Section, Source, text};
 use stemma_reading::sentences::ends_sentence;
 use stemma_reading::vocabulary::REFERRING_PHRASES;
 
+use crate::structure::titles;
+
 // Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;
 // Lines of a page have about 15 words, a line of a text may have millions. Names are searched in each sentence, so that long
@@ -12,13 +14,13 @@ const MAX_LINES: usize = 400;
 const MAX_WORDS: usize = 10_000;
 // Length of titles and quotations in the Item map.
 const MAX_TEXT_CHARS: usize = 120;
+const TEXT_BYTES: usize = 1_000;
 
 /// The text under a heading, by sentence.
 #[derive(Debug)]
 pub(super) struct ItemText {
     /// Sentences with single spaces.
     pub(super) sentences: Vec<String>,
-    /// All words.
     pub(super) words: usize,
     /// Words before the first sub-section.
     pub(super) own_words: usize,
@@ -145,18 +147,13 @@ fn sentences(words: &[&str]) -> Vec<String> {
 /// Whether a sentence refers the reader to another place.
 fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    REFERRING_PHRASES
-        .iter()
-        .any(|phrase| lower.contains(phrase))
+    REFERRING_PHRASES.occurs_in(&lower)
 }
 
 /// Text with single spaces, truncated for display.
 pub(super) fn truncate_text(text: &str) -> String {
-    let folded: Vec<&str> = text.split_whitespace().take(60).collect();
-    folded
-        .join(" ")
+    titles::fold_whitespace(titles::truncate_bytes(text, TEXT_BYTES))
         .chars()
-        .filter(|c| !c.is_control())
         .take(MAX_TEXT_CHARS)
         .collect()
 }

@@ -5,6 +5,7 @@ use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId,
 use stemma_reading::vocabulary::{ADDRESSED_DOCUMENTS, OTHER_DOCUMENTS, OTHER_FORMS};
 
 use super::targets::{TargetFinder, link};
+use crate::structure::numbering::{NumberClass, first_number};
 
 const MAX_LINKS: usize = 12;
 
@@ -115,7 +116,6 @@ pub(super) fn foreign_marks(form: &str) -> Vec<String> {
         .collect()
 }
 
-/// The other document that a sentence names.
 pub(super) fn other_document(sentence: &str, form: &str) -> Option<&'static str> {
     let normalized = normalize_key(sentence);
     let other = OTHER_DOCUMENTS
@@ -140,24 +140,14 @@ pub(super) fn title_core(title: &str) -> String {
 
 /// The title without `Item 7.`, `Note 3 –` or `3.` before it.
 pub(super) fn title_text(title: &str) -> &str {
-    let mut rest = title.trim();
-    for word in ["item", "note"] {
-        let front = rest
-            .get(..word.len())
-            .filter(|front| front.eq_ignore_ascii_case(word));
-        if front.is_some() && rest[word.len()..].starts_with(' ') {
-            rest = rest[word.len()..].trim_start();
-            let number = rest.split_whitespace().next().unwrap_or_default();
-            rest = rest[number.len()..].trim_start();
-        }
-    }
-    let number = rest.split_whitespace().next().unwrap_or_default();
-    let digits = number.trim_end_matches(['.', ')', ':', '-', '–', '—']);
-    let numbered = (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-    if numbered && rest.len() > number.len() {
-        rest = rest[number.len()..].trim_start();
-    }
-    rest
+    first_number(title)
+        .filter(|number| {
+            matches!(
+                number.class,
+                NumberClass::Item | NumberClass::Note | NumberClass::Decimal(1)
+            )
+        })
+        .map_or(title, |number| number.rest)
 }
 
 /// The texts in quotation marks.

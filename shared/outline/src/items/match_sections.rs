@@ -11,7 +11,6 @@ use crate::structure::forms::SecForm;
 
 const MAX_SECTIONS: usize = 50_000;
 
-/// A section that is an Item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemSection<'a> {
     pub(super) section: &'a Section,
@@ -93,7 +92,7 @@ pub(super) fn section_behind<'a>(
     let key = normalize_key(&next.title);
     let is_plain = !starts.contains(&next.id) && form_items::part_of(&next.title).is_none();
     let belongs = match is_list {
-        true => EXHIBIT_INDEXES.iter().any(|index| key.starts_with(index)),
+        true => EXHIBIT_INDEXES.starts(&key),
         false => key.contains("executiveofficers"),
     };
     (is_plain && belongs).then_some(next)
@@ -127,7 +126,6 @@ pub(super) fn item_extent<'a>(
         .collect()
 }
 
-/// The id of the last descendant.
 pub(super) fn last_id(section: &Section) -> SectionId {
     let mut last = section;
     while let Some(child) = last.children.last() {
@@ -145,18 +143,14 @@ pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Se
             let is_caption = !rest.contains(|c: char| c.is_alphabetic());
             rest.starts_with(|c: char| c.is_ascii_digit()) && (is_caption || !is_list)
         });
-        let is_entry = ["consentof", "certificationof"]
-            .iter()
-            .any(|start| key.starts_with(start));
+        let is_entry = key.starts_with("consentof") || key.starts_with("certificationof");
         exhibit || is_closing(&key) || is_entry && !is_list
     })
 }
 
 /// Whether a normalized title opens what follows the last Item.
 fn is_closing(key: &str) -> bool {
-    ["signature", "powerofattorney"]
-        .iter()
-        .any(|start| key.starts_with(start))
+    key.starts_with("signature") || key.starts_with("powerofattorney")
 }
 
 /// Whether a title is a proposal to shareholders, which proxy statements also number as Items.
@@ -165,7 +159,7 @@ fn is_proposal(title: &str) -> bool {
         return false;
     };
     let key = normalize_key(&rest);
-    PROPOSALS.iter().any(|start| key.starts_with(start))
+    PROPOSALS.starts(&key)
 }
 
 fn match_title(

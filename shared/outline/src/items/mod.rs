@@ -102,7 +102,6 @@ impl ItemMap<'_> {
             places: &places,
         };
         let year = expected::filing_year(&self.tree.facts);
-        let is_expected = |entry: &FormItem| expected::is_expected(self.form.name(), entry, year);
         let mut items: Vec<FilingItem> = Vec::new();
         for entry in self.form.entries() {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
@@ -115,7 +114,7 @@ impl ItemMap<'_> {
                     items.push(self.item_from_section(&form_items, entry, place, &starts, &finder));
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
-                (None, None) if is_expected(entry) => {
+                (None, None) if expected::is_expected(self.form.name(), entry, year) => {
                     // A heading that was not found is in the Item before it, so that its end is in doubt.
                     if self.form.always_names(entry)
                         && let Some(before) = items.last_mut()
@@ -152,7 +151,6 @@ impl ItemMap<'_> {
         }
     }
 
-    /// An Item with a heading.
     fn item_from_section(
         &self,
         form_items: &FormItems<'_>,
@@ -261,7 +259,7 @@ impl ItemMap<'_> {
         }
     }
 
-    /// The text that answers an Item without one together with Items that follow it: the headings of Items 10 to 13 often stand
+    /// The text that answers an Item without one together with Items that follow it: the headings of Items 10 to 13 are often
     /// above a single sentence, which names them.
     fn shared_answer(
         &self,
@@ -274,8 +272,10 @@ impl ItemMap<'_> {
             let later = self.tree.section(*start)?;
             let text = ItemText::from_sections(&[later], self.source);
             if text.words > 0 {
-                let mut sentences = text.sentences.iter();
-                let is_named = sentences.any(|text| self.form.lists_key(text, entry.key));
+                let is_named = text
+                    .sentences
+                    .iter()
+                    .any(|text| self.form.lists_key(text, entry.key));
                 return is_named.then_some((later, text));
             }
         }
@@ -290,9 +290,8 @@ impl ItemMap<'_> {
         };
         let target = self.tree.section(id);
         let keys = target.and_then(|section| self.form.item_keys_of(&section.title, None));
-        let mut sentences = text.sentences.iter();
         keys.is_some_and(|(other, _)| {
-            sentences.any(|sentence| {
+            text.sentences.iter().any(|sentence| {
                 self.form.lists_key(sentence, entry.key) && self.form.lists_key(sentence, other)
             })
         })

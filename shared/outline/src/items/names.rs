@@ -5,6 +5,7 @@ use stemma_document::{ItemTarget, PageNo, PageSpan, Section};
 use stemma_reading::vocabulary::LIGHT_WORDS;
 
 use super::match_sections::last_id;
+use crate::structure::numbering::{NumberClass, first_number};
 
 // A shorter quotation is a word and not a heading.
 pub(super) const MIN_TITLE: usize = 8;
@@ -39,29 +40,12 @@ pub(super) fn heavy_words(title: &str) -> Vec<String> {
 
 /// The number of a title `Note 12. …` or `12. …`, and whether it says `Note`.
 pub(super) fn note_number(title: &str) -> Option<(u32, bool)> {
-    let trimmed = title.trim_start();
-    let named = trimmed
-        .get(..4)
-        .is_some_and(|word| word.eq_ignore_ascii_case("note"));
-    let rest = if named {
-        trimmed[4..].trim_start()
-    } else {
-        trimmed
-    };
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    let behind = rest[digits.len()..].chars().next();
-    // `2.1` and `10-K` are no notes.
-    let next_digit = rest[digits.len()..]
-        .chars()
-        .nth(1)
-        .is_some_and(|c| c.is_ascii_digit());
-    let closed =
-        behind.is_none_or(|c| !c.is_alphanumeric()) && !(behind == Some('.') && next_digit);
-    let number = digits
-        .parse()
-        .ok()
-        .filter(|_| closed && digits.len() <= 2)?;
-    Some((number, named))
+    let number = first_number(title)?;
+    match number.class {
+        NumberClass::Note => Some((number.value, true)),
+        NumberClass::Decimal(1) => Some((number.value, false)),
+        _ => None,
+    }
 }
 
 pub(super) fn on_page(page: PageNo) -> ItemTarget {

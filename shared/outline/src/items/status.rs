@@ -4,7 +4,9 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemStatus, Section};
-use stemma_reading::vocabulary::{AUXILIARIES, STATED_PLACES, THIS_DOCUMENT};
+use stemma_reading::vocabulary::{
+    AUXILIARIES, EMPTY_OPENINGS, NEGATIVES, STATED_PLACES, STATED_SUBJECTS, THIS_DOCUMENT,
+};
 
 use super::item_text::ItemText;
 use crate::structure::forms::FormItem;
@@ -43,19 +45,13 @@ const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), 
 /// Whether a sentence states that the required information is elsewhere, not only that there is more.
 pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let subject = ["information", "section", "incorporat", "discussion"];
-    STATED_PLACES.iter().any(|words| lower.contains(words))
-        && subject.iter().any(|word| lower.contains(word))
+    STATED_PLACES.occurs_in(&lower) && STATED_SUBJECTS.occurs_in(&lower)
 }
 
 /// Whether a sentence names a place in this document to read.
 pub(super) fn points_here(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let read = ["see ", "refer to "]
-        .iter()
-        .any(|verb| lower.contains(verb));
-
-    read && THIS_DOCUMENT.iter().any(|words| lower.contains(words))
+    (lower.contains("see ") || lower.contains("refer to ")) && THIS_DOCUMENT.occurs_in(&lower)
 }
 
 /// Classifies an Item by its text.
@@ -78,7 +74,6 @@ pub(super) fn has_no_content(status: ItemStatus) -> bool {
     )
 }
 
-/// Whether an Item is a list of exhibits.
 pub(super) fn is_list(form: &str, entry: &FormItem) -> bool {
     LIST_ITEMS.contains(&(form, entry.part, entry.number))
 }
@@ -147,9 +142,9 @@ fn negates(sentence: &str) -> bool {
     let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
     words.any(|word| {
         let word = normalize_key(word);
-        // `decided not to stand for election` is an event.
+        // `decided not to run for election` is an event.
         let negated = word == "not" && AUXILIARIES.contains(before.as_str());
-        let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
+        let found = negated || NEGATIVES.contains(&word);
         before = word;
         found
     })
@@ -195,31 +190,21 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
         return last_words(&normalize_key(&section.title));
     }
     let first = normalize_key(body.sentences.first()?);
-    if starts_with_any(&first, &["omitted", "intentionallyomitted"])
-        || first.contains("generalinstructioni")
-    {
-        Some(ItemStatus::Omitted)
-    } else if starts_with_any(
-        &first,
-        &[
-            "notapplicable",
-            "notrequired",
-            "noneapplicable",
-            "inapplicable",
-            "doesnotapply",
-        ],
-    ) || first == "na"
-    {
-        Some(ItemStatus::NotApplicable)
-    } else if first.starts_with("reserved") {
-        Some(ItemStatus::Reserved)
-    } else if first == "none"
-        || first.starts_with("none") && body.own_words <= 12
-        || starts_with_any(&first, &["nonetoreport", "nothingtoreport"])
-    {
-        Some(ItemStatus::None)
-    } else {
-        headed_answer(body)
+    if first.contains("generalinstructioni") {
+        return Some(ItemStatus::Omitted);
+    }
+    let is_short_none = first == "none" || first.starts_with("none") && body.own_words <= 12;
+    let stated = EMPTY_OPENINGS
+        .iter()
+        .find(|(words, _)| first.starts_with(words))
+        .or_else(|| is_short_none.then_some(&("", "none")));
+    match stated {
+        Some((_, "omitted")) => Some(ItemStatus::Omitted),
+        Some((_, "reserved")) => Some(ItemStatus::Reserved),
+        Some((_, "none")) => Some(ItemStatus::None),
+        Some(_) => Some(ItemStatus::NotApplicable),
+        None if first == "na" => Some(ItemStatus::NotApplicable),
+        None => headed_answer(body),
     }
 }
 
@@ -237,8 +222,4 @@ fn last_words(text: &str) -> Option<ItemStatus> {
     } else {
         None
     }
-}
-
-fn starts_with_any(text: &str, prefixes: &[&str]) -> bool {
-    prefixes.iter().any(|prefix| text.starts_with(prefix))
 }

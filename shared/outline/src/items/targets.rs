@@ -115,7 +115,7 @@ impl<'a> TargetFinder<'a> {
                 targets.push(link(quoted, target));
             }
         }
-        // An Item only contains the place that the sentence names besides.
+        // An Item only contains the place that the sentence also names.
         if !targets.iter().all(|target| self.is_item(&target.target)) {
             return targets;
         }
@@ -268,13 +268,14 @@ impl<'a> TargetFinder<'a> {
             );
             core.len() >= MIN_TITLE && behind.contains(&core)
         });
-        let inside = |section: &Section| {
-            let statements = self.statements();
-            statements.is_some_and(|within| subtree(within).contains(&section.id.0))
-        };
         titled
             .or_else(|| candidates.iter().find(|(_, is_note)| *is_note))
-            .or_else(|| candidates.iter().find(|(section, _)| inside(section)))
+            .or_else(|| {
+                let inside = subtree(self.statements()?);
+                candidates
+                    .iter()
+                    .find(|(section, _)| inside.contains(&section.id.0))
+            })
             .map(|(section, _)| *section)
     }
 
@@ -332,7 +333,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The Items that a sentence names; a sub-section whose title the sentence has stands for its Item.
+    /// The Items that a sentence names; a sub-section whose title the sentence has replaces its Item.
     fn items_in(
         &self,
         sentence: &str,
@@ -425,7 +426,7 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The descendant whose title consists of words of a sentence, besides numbers and words without a meaning of their
+    /// The descendant whose title consists of words of a sentence, apart from numbers and words without a meaning of their
     /// own; the longest title.
     fn title_inside(&self, section: &Section, sentence: &str) -> Option<SectionId> {
         let keys: Vec<String> = sentence.split_whitespace().map(normalize_key).collect();

@@ -19,7 +19,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
 use super::rule_outline::RuleOutline;
 use super::section_candidate::SectionCandidate;
 use super::titles;
-use super::weights::{SAME_SIZE, SAME_TITLE};
+use super::weights::SAME_TITLE;
 
 // More headings on one page are entries of a list.
 const MAX_PER_PAGE: usize = 40;
@@ -365,11 +365,7 @@ fn is_above_table(lines: &LineTable<'_>, last: usize) -> bool {
 }
 
 fn is_set_like_text(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
-    (row.size - lines.body).abs() < SAME_SIZE
-        && row.bold == lines.body_bold
-        && row.emphasis == lines.body_emphasis
-        && !row.caps
-        && numbering::first_number(row.text).is_none()
+    lines.body.is_alike(row.look()) && !row.caps && numbering::first_number(row.text).is_none()
 }
 
 // The words of the page if they are the title and little else. A model may reword a title, and a reader will search for the

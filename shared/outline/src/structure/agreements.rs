@@ -98,7 +98,7 @@ fn is_title(lines: &LineTable<'_>, at: usize) -> bool {
     if row.running || row.table || row.words > 14 || row.words == 0 || row.prose || !row.centered {
         return false;
     }
-    let stands_out = row.caps || row.bold || lines.is_large(row);
+    let stands_out = row.caps || row.bold || lines.body.is_large(row.size);
     let near_top = at - lines.rows_on(row.page as usize).start < TOP_LINES;
     let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
     let last = row
@@ -163,7 +163,7 @@ fn is_titled(row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
 }
 
 fn names_contract(title: &LineFeatures<'_>) -> bool {
-    CONTRACTS.iter().any(|name| title.key.ends_with(name))
+    CONTRACTS.ends(&title.key)
 }
 
 fn starts_title(text: &str) -> bool {

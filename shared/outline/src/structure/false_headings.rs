@@ -4,11 +4,13 @@
 //! removes one such source of error.
 
 use super::line_features::{self, LineFeatures, LineTable};
-use super::weights::{CLOSE, LABEL_GAP, OPEN_WORDS, PARAGRAPH_WIDTH, SAME_SIZE, TEXT_WORDS, TIGHT};
+use super::weights::{CLOSE, LABEL_GAP, OPEN_WORDS, PARAGRAPH_WIDTH, TEXT_WORDS, TIGHT};
 use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
+use stemma_reading::heading_look::SAME_SIZE;
 use stemma_reading::vocabulary::{
-    DATE_WORDS, NOTE_VERBS, OPEN_TITLE_WORDS, PERIOD_HEADS, SIGNAL_WORDS, UNFINISHED_ENDS,
+    BOILERPLATE_ENDS, BOILERPLATE_MARKS, BOILERPLATE_OPENINGS, BOILERPLATE_STARTS, DATE_WORDS,
+    NOTE_VERBS, OPEN_TITLE_WORDS, PERIOD_HEADS, SIGNAL_WORDS, UNFINISHED_ENDS,
 };
 
 /// Whether a line consists of date words only: `Three and Six Months Ended June 2, 2023`.
@@ -16,10 +18,6 @@ pub(super) fn is_date_line(text: &str) -> bool {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
-    // The heading of the year 2000 problem, in filings of 1997 to 2000.
-    if text.trim().eq_ignore_ascii_case("year 2000") {
-        return false;
-    }
     let mut numbers = false;
     let all = words.take(40).all(|word| {
         let number = word.starts_with(|c: char| c.is_ascii_digit());
@@ -90,54 +88,33 @@ pub(super) fn ends_with_connector(text: &str) -> bool {
 pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
-    // Below a table or chart.
-    let sourced = ["Source:", "Source :", "Sources:"];
-    let note = sourced.iter().any(|label| text.starts_with(label))
-        || key.starts_with("seeaccompanying")
-        || key.starts_with("theaccompanying")
-        || key.starts_with("seenote");
     let numbered = numbering::first_number(text).is_some();
     let opened = text.matches(['(', '（']).count();
     // A bracket that closes without opening belongs to the line above.
     let bracketed =
         !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
-    let continued = key.ends_with("continued") || key.ends_with("contd");
-    let units = key.starts_with("inmillions")
-        || key.starts_with("inthousands")
-        || key.starts_with("dollarsin");
-
-    let dated = PERIOD_HEADS.iter().any(|front| key.starts_with(front))
-        && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let dated =
+        PERIOD_HEADS.starts(key) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
     let dated = dated || is_date_line(text) || is_dateline(text);
-    // Marks on the pages of agreements.
-    let marked = key == "executionversion"
-        || key.contains("intentionallyleftblank")
-        || key.starts_with("signaturepage");
     let date = MONTHS.iter().any(|month| {
         key.strip_prefix(month)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     });
     // Signature blocks and glossaries are often bold, but their lines open no section.
-    let signed = text.contains("/s/") || text.starts_with("By:");
-    let defined = ["” means", "\" means", "” shall mean"]
-        .iter()
-        .any(|verb| text.contains(verb));
-    note || bracketed
+    bracketed
+        || BOILERPLATE_STARTS.starts(key)
+        || BOILERPLATE_ENDS.ends(key)
+        || BOILERPLATE_OPENINGS.starts(text)
+        || BOILERPLATE_MARKS.occurs_in(text)
+        || text.contains("\" means")
         || is_call_out(row)
         || is_footnote(key)
         || is_address(text)
-        || signed
-        || marked
-        || defined
-        || continued
-        || units
         || dated
         || date
         || titles::is_toc_title(key)
         || key == "page"
-        || text.contains("....")
         || text.contains("..") && text.ends_with(|c: char| c.is_ascii_digit())
-        || text.contains("____")
 }
 
 /// Whether a line is a footnote of a court's opinion: `FN12. See`.
@@ -155,19 +132,15 @@ fn is_call_out(row: &LineFeatures<'_>) -> bool {
     SIGNAL_WORDS.contains(&row.key) || SIGNAL_WORDS.contains(&titles::normalize_key(label))
 }
 
-/// Whether a line gives an address of mail or web, or a telephone number.
+/// Whether a line gives an address of mail or web.
 fn is_address(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
-    let linked = words.any(|word| {
+    words.any(|word| {
         let mailed = word
             .split_once('@')
             .is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
         mailed || word.starts_with("www.") || word.contains("://")
-    });
-    linked
-        || ["Tel:", "Tel.", "Phone:", "Fax:"]
-            .iter()
-            .any(|label| text.contains(label))
+    })
 }
 
 /// Whether a wide, unfinished line of the same style is right above.
@@ -184,7 +157,7 @@ pub(super) fn inside_paragraph(lines: &LineTable<'_>, at: usize) -> bool {
         && above.words >= TEXT_WORDS
         // Leading is the extra line distance of double-spaced texts; it says nothing about paragraphs.
         && row.gap < TIGHT + lines.leading
-        && !lines.is_large(above)
+        && !lines.body.is_large(above.size)
         // The next line of a paragraph starts at its left edge.
         && row.x0 < above.x0 + row.size
         && size_alike

@@ -18,7 +18,6 @@ impl SecForm {
         self == SecForm::Annual && is_plain && !matches!(item.number, "4" | "6" | "14" | "16")
     }
 
-    /// Whether an Item is that of the financial statements.
     pub(crate) fn has_statements(self, item: &FormItem) -> bool {
         match self {
             SecForm::Annual => item.part == 2 && item.number == "8",
@@ -97,7 +96,6 @@ impl SecForm {
             .collect()
     }
 
-    /// The key of a PART.
     pub(super) fn part_key(self, part: u8) -> Option<usize> {
         self.items()
             .iter()

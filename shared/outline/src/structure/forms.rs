@@ -11,6 +11,9 @@ use super::item_grammar::{self, ItemHeading};
 use super::titles::{self, TitleKeys};
 use super::weights::RIGHT_TITLE;
 
+// Bounds the work on hostile texts; a filing has some hundred lines that name Items.
+const MAX_HEADS: usize = 20_000;
+
 /// A periodic or current report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecForm {
@@ -27,7 +30,6 @@ pub(crate) enum SecForm {
 /// The number of an Item: `7A` is (7, 1), `5.02` of Form 8-K is (5, 2).
 pub(crate) type ItemNumber = (u16, u16);
 
-/// A PART or an Item of a form.
 #[derive(Debug)]
 pub(crate) struct FormItem {
     /// Its index in the list of the form.
@@ -78,7 +80,6 @@ impl FormItem {
         })
     }
 
-    /// Its current title.
     pub(crate) fn title(&self) -> &'static str {
         self.titles.first().copied().unwrap_or_default()
     }
@@ -125,17 +126,29 @@ impl SecForm {
         Self::from_name(COVER_FORMS.get(name.strip_suffix('a').unwrap_or(name))?)
     }
 
+    /// The form that one of the lines of a cover names, else the one whose Items the other lines name.
+    pub(super) fn detect<'l>(
+        cover: impl Iterator<Item = &'l str>,
+        lines: impl Iterator<Item = &'l str>,
+    ) -> Option<Self> {
+        let mut keys = cover
+            .filter(|line| line.starts_with(['F', 'f']))
+            .map(titles::normalize_key);
+        keys.find_map(|key| Self::from_cover(&key))
+            .or_else(|| Self::from_headings(lines.filter_map(item_grammar::parse_heading)))
+    }
+
     // Without a cover, the Items tell the form, by number and title together: numbers alone recur on all forms. One `5.02`
     // is enough for a current report, since no other form has such numbers; annual and quarterly reports need four matches,
     // as other documents quote single Items.
-    pub(super) fn from_headings<'a>(heads: impl Iterator<Item = ItemHeading<'a>>) -> Option<Self> {
+    fn from_headings<'a>(heads: impl Iterator<Item = ItemHeading<'a>>) -> Option<Self> {
         let mut current = 0;
         let mut counts = [
             (SecForm::Annual, 0),
             (SecForm::Quarterly, 0),
             (SecForm::Foreign, 0),
         ];
-        for head in heads.filter(|head| !head.tags.is_empty()) {
+        for head in heads.take(MAX_HEADS).filter(|head| !head.tags.is_empty()) {
             current += usize::from(head.current);
             let title = TitleKeys::new(head.rest);
             for (form, count) in counts.iter_mut().filter(|_| !head.current) {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
-use stemma_reading::vocabulary::FRONT_MATTER_TITLES;
+use stemma_reading::vocabulary::{FRONT_MATTER_TITLES, RELEASE_TITLES};
 
 use super::counts::counts;
 use super::heading_candidate::Document;
@@ -135,11 +135,10 @@ pub(super) fn cover_lines(heads: &[OutlineHead], document: &Document<'_>) -> Vec
 
 /// Whether the first lines say that the document is a release.
 fn is_release(lines: &LineTable<'_>) -> bool {
-    lines.rows_on(0).take(RELEASE_ROWS).any(|at| {
-        let key = lines.rows[at].key.as_str();
-        let named = ["forimmediaterelease", "pressrelease", "newsrelease"];
-        named.iter().any(|name| key.contains(name))
-    })
+    lines
+        .rows_on(0)
+        .take(RELEASE_ROWS)
+        .any(|at| RELEASE_TITLES.occurs_in(&lines.rows[at].key))
 }
 
 /// Whether the heading has the usual title of a first section.
@@ -291,10 +290,7 @@ fn is_before_statements(heads: &[OutlineHead]) -> bool {
 }
 
 fn is_signature(head: &OutlineHead) -> bool {
-    matches!(
-        titles::normalize_key(&head.title).as_str(),
-        "signature" | "signatures" | "powerofattorney"
-    )
+    titles::is_signature(&titles::normalize_key(&head.title))
 }
 
 #[cfg(test)]

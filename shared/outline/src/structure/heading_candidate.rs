@@ -48,7 +48,6 @@ pub(super) struct HeadingCandidate {
 /// What the rules decided about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// A section.
     Kept,
     /// A heading for which the outline has no room.
     OverBudget,

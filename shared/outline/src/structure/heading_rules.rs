@@ -55,7 +55,6 @@ const DISPLAY_TYPE_RULES: &[(&str, Round)] = &[
     ("sentence", Each(is_sentence)),
     ("page_text", Each(is_page_text)),
     ("columns", Each(has_columns)),
-    ("formula", Each(|heading, _| heading.title.contains('='))),
     ("caption_style", Together(caption_styles)),
     ("label_run", Together(label_runs)),
 ];

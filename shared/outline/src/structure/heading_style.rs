@@ -55,7 +55,6 @@ impl HeadingStyle {
         self.numbered.is_some()
     }
 
-    /// Whether it is bold, on a line of its own.
     pub(super) fn is_bold_line(&self) -> bool {
         !self.plain && !self.run_in
     }

@@ -4,6 +4,7 @@
 //! with the Item and if the words after the number start like a title: `Item 7 of this report` and `Item 1A, Risk` are
 //! references. The grammar accepts the line alone; `item_headings` decides which of several lines is the heading.
 
+use stemma_reading::numerals::parse_roman;
 use stemma_reading::terms::is_cjk;
 
 use super::forms::ItemNumber;
@@ -69,7 +70,7 @@ fn parse_part(text: &str) -> Option<(u8, &str, &str)> {
     let part = number
         .parse::<u32>()
         .ok()
-        .or_else(|| numbering::roman(number))
+        .or_else(|| parse_roman(number))
         .filter(|part| (1..=4).contains(part))?;
     let rest = &body[length..];
     // A comma or closing quote shows a reference, except in `PART II, Item 1`.

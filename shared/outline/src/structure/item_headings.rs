@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::forms::{ItemNumber, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
-use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
+use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
@@ -69,13 +69,12 @@ pub(super) fn form_of(lines: &LineTable<'_>, rows: Range<usize>) -> Option<SecFo
     let first_page = lines.rows.get(rows.start)?.page;
     let rows = &lines.rows[rows];
     // The form's name must fill the row: a mention in a sentence is not a cover.
-    let by_cover = rows
+    let cover = rows
         .iter()
         .take_while(|row| row.page < first_page + 30)
-        .filter(|row| row.words <= 14 && row.text.starts_with(['F', 'f']))
-        .find_map(|row| SecForm::from_cover(&row.key));
-    let heads = rows.iter().filter(|row| row.words <= 40 && !row.running);
-    by_cover.or_else(|| SecForm::from_headings(heads.filter_map(|row| parse_heading(row.text))))
+        .filter(|row| row.words <= 14);
+    let others = rows.iter().filter(|row| row.words <= 40 && !row.running);
+    SecForm::detect(cover.map(|row| row.text), others.map(|row| row.text))
 }
 
 /// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
@@ -162,10 +161,9 @@ impl ItemSearch<'_, '_> {
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
         let row = &self.lines.rows[at];
         // The text of an Item may begin in the line of its heading, which the style of a phrase sets off.
-        let names_item = |phrase: &RunIn<'_>| {
-            parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty())
-        };
-        let run_in = row.run_in.filter(names_item);
+        let run_in = row
+            .run_in
+            .filter(|phrase| parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty()));
         if row.words > 70 && run_in.is_none() || row.key.is_empty() {
             return;
         }
@@ -184,11 +182,8 @@ impl ItemSearch<'_, '_> {
             let holds_all =
                 (item.key + 1..item.last_key).all(|key| self.form.names_key(row.text, key));
             let last_key = if holds_all { item.last_key } else { item.key };
-            placements.push(Placement {
-                at: at as u32,
-                keys: (item.key as u32, last_key as u32),
-                score: score + style_score(self.lines, at) + self.hint_score(item.key, row.page),
-            });
+            let score = score + style_score(self.lines, at) + self.hint_score(item.key, row.page);
+            placements.push(Placement::new(at, item.key, last_key, score));
             items.push(item);
         }
     }
@@ -244,8 +239,7 @@ impl ItemSearch<'_, '_> {
 
     fn titled_items(&self, at: usize) -> Vec<(LocatedItem, f32)> {
         let row = &self.lines.rows[at];
-        let stands_out =
-            self.lines.is_large(row) || (row.bold && !self.lines.body_bold) || row.caps;
+        let stands_out = self.lines.body.is_heavy(row.look()) || row.caps;
         if row.words > 22 || row.running || row.table || !stands_out {
             return Vec::new();
         }
@@ -303,7 +297,7 @@ impl ItemSearch<'_, '_> {
         let rows = &self.lines.rows;
         for next in last + 1..self.end.min(at + 4) {
             let row = &rows[next];
-            let marked = (row.bold && !self.lines.body_bold) || row.caps;
+            let marked = self.lines.body.is_bold(row.bold) || row.caps;
             let close = row.page == rows[at].page && row.gap < TIGHT && !row.running && !row.prose;
             if !marked
                 || !close
@@ -441,12 +435,12 @@ pub(super) fn style_score(lines: &LineTable<'_>, at: usize) -> f32 {
     let is_index_row =
         row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1;
     [
-        (row.bold && !lines.body_bold, BOLD),
-        (lines.is_large(row), LARGE),
+        (lines.body.is_bold(row.bold), BOLD),
+        (lines.body.is_large(row.size), LARGE),
         (row.caps, CAPITALS),
         (row.gap >= TIGHT, SPACE_ABOVE),
         (row.running, RUNNING_HEAD),
-        (row.size < lines.body - SMALL_BY, SMALL_PRINT),
+        (row.size < lines.body.size() - SMALL_BY, SMALL_PRINT),
         (is_index_row, INDEX_ROW),
     ]
     .into_iter()
@@ -479,7 +473,7 @@ mod tests {
         );
     }
 
-    /// A filing whose Item 3 begins right below a line of text, and whose title `again` stands at `y` on the page behind.
+    /// A filing whose Item 3 begins right below a line of text, and whose title `again` is at `y` on the page behind.
     fn with_repeat(again: &str, y: f32) -> Doc {
         let mut doc = Doc::new(9);
         doc.add(0, line("FORM 10-K").size(14.0).bold());

@@ -1,6 +1,7 @@
 //! Cells of lines, and which lines belong to tables that the file declares.
 
 use stemma_document::{GridLine, Line, Page, Word};
+use stemma_reading::page_features::is_figure;
 
 use super::line_features::{LineFeatures, MAX_TITLE_WORDS};
 use super::statements::names_statement;
@@ -112,16 +113,8 @@ pub(super) fn is_titled(line: &Line, end: usize) -> bool {
 
 /// The number of a section alone: `(5)`, `5.`, `A.`
 fn is_label(cell: &str) -> bool {
-    let is_mark = |c: char| matches!(c, '(' | ')' | '.');
-    let label = cell.trim_matches(is_mark);
+    let label = cell.trim_matches(['(', ')', '.']);
     label.len() < cell.len()
         && (1..=3).contains(&label.len())
         && label.chars().all(char::is_alphanumeric)
-}
-
-/// `1,234`, `(5.6)%`, `$`, `—`.
-fn is_figure(word: &str) -> bool {
-    let digits = word.bytes().filter(u8::is_ascii_digit).count();
-    let other = word.chars().filter(|c| c.is_alphabetic()).count();
-    (digits > 0 && other == 0) || matches!(word, "$" | "—" | "–" | "%" | "€" | "£" | "¥")
 }

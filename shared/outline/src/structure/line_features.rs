@@ -1,13 +1,12 @@
 //! Layout features of every line: size against the body text, weight, cells, running heads, prose, table rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use stemma_document::{Emphasis, Line, LineRole, Page, PageNo, Position, Pt};
+use stemma_reading::heading_look::{BodyLook, LARGER, SAME_SIZE, TextLook, TitleText};
 
 use super::line_cells::{declared_rows, is_titled, largest_size, read_cells};
-use super::weights::{
-    CLOSE, FLOWING, JOINED, LARGER, PAGE_TOP_GAP, SAME_SIZE, SMALLER, TEXT_WORDS,
-};
+use super::weights::{CLOSE, FLOWING, JOINED, PAGE_TOP_GAP, TEXT_WORDS};
 use super::{item_grammar, numbering, titles};
 
 // Bytes of a line that the rules read.
@@ -75,6 +74,14 @@ impl LineFeatures<'_> {
             y: Pt::new(self.y0),
         }
     }
+
+    pub(super) fn look(&self) -> TextLook {
+        TextLook {
+            size: self.size,
+            bold: self.bold,
+            emphasis: self.emphasis,
+        }
+    }
 }
 
 /// A bold or emphasized phrase at the start of a line of regular text: `Goodwill. We test goodwill …`.
@@ -92,11 +99,7 @@ pub(super) struct LineTable<'a> {
     pub(super) rows: Vec<LineFeatures<'a>>,
     /// For each page, the index of its first row; one more entry at the end.
     starts: Vec<usize>,
-    /// Size of the body text.
-    pub(super) body: f32,
-    /// Whether the body text is bold.
-    pub(super) body_bold: bool,
-    pub(super) body_emphasis: Emphasis,
+    pub(super) body: BodyLook,
     /// Whether a line is a whole paragraph, and rows of tables are declared: in HTML.
     pub(super) has_blocks: bool,
     /// Extra gap between the lines of a paragraph, in font sizes; 0 unless the text is double-spaced.
@@ -114,12 +117,16 @@ impl<'a> LineTable<'a> {
             read_page(&mut rows, index, page);
         }
         starts.push(rows.len());
+        // Only lines as wide as a paragraph show the look of the text.
+        let body = BodyLook::new(rows.iter().map(|row: &LineFeatures<'_>| {
+            let width = pages[row.page as usize].width.points();
+            let is_text = row.cells == 1 && row.words >= 7 && row.x1 - row.x0 > 0.33 * width;
+            (row.look(), row.text.len(), is_text)
+        }));
         let mut lines = Self {
             rows,
             starts,
-            body: 10.0,
-            body_bold: false,
-            body_emphasis: Emphasis::None,
+            body,
             has_blocks: pages
                 .iter()
                 .flat_map(|page| &page.lines)
@@ -127,8 +134,7 @@ impl<'a> LineTable<'a> {
             leading: 0.0,
             numbers: BTreeSet::new(),
         };
-        // Each step uses the ones before: leading needs the body size, prose needs leading and tables.
-        lines.find_body(pages);
+        // Each step uses the ones before: prose needs leading and tables.
         lines.find_leading();
         lines.mark_tables(pages);
         lines.mark_prose(pages);
@@ -172,48 +178,9 @@ impl<'a> LineTable<'a> {
         titles::fold_whitespace(&texts.join(" "))
     }
 
-    /// Whether text is emphasized, and the body text is not in the same way.
-    pub(super) fn is_emphasized(&self, emphasis: Emphasis) -> bool {
-        emphasis.is_some() && emphasis != self.body_emphasis
-    }
-
-    /// Whether a row is larger than the text.
-    pub(super) fn is_large(&self, row: &LineFeatures<'_>) -> bool {
-        row.size > self.body + LARGER
-    }
-
-    /// Whether a row is small print.
-    pub(super) fn is_small(&self, row: &LineFeatures<'_>) -> bool {
-        row.size <= self.body - SMALLER
-    }
-
     /// Whether two rows have the same size, weight and emphasis.
     pub(super) fn same_style(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
-        (a.size - b.size).abs() < SAME_SIZE && a.bold == b.bold && a.emphasis == b.emphasis
-    }
-
-    // Only lines of prose vote, by their letters. In filings with many tables the small print of cells would win otherwise,
-    // and all prose would look like headings.
-    fn find_body(&mut self, pages: &[Page]) {
-        let mut sizes: BTreeMap<(i32, bool, Emphasis), usize> = BTreeMap::new();
-        let mut fallback = sizes.clone();
-        for row in &self.rows {
-            let style = ((row.size * 2.0).round() as i32, row.bold, row.emphasis);
-            let width = pages
-                .get(row.page as usize)
-                .map_or(0.0, |page| page.width.points());
-            *fallback.entry(style).or_default() += row.text.len();
-            if row.cells == 1 && row.words >= 7 && row.x1 - row.x0 > 0.33 * width {
-                *sizes.entry(style).or_default() += row.text.len();
-            }
-        }
-        let styles = if sizes.is_empty() { fallback } else { sizes };
-        if let Some(((size, bold, emphasis), _)) = styles
-            .into_iter()
-            .max_by_key(|(style, letters)| (*letters, *style))
-        {
-            (self.body, self.body_bold, self.body_emphasis) = (size as f32 / 2.0, bold, emphasis);
-        }
+        a.look().is_alike(b.look())
     }
 
     // In double-spaced texts (rules, manuscripts) the gap between any two lines is as large as the one above a heading. All
@@ -226,7 +193,7 @@ impl<'a> LineTable<'a> {
         let pairs = self.rows.windows(2).filter(|pair| {
             let above = &pair[0];
             let row = &pair[1];
-            let is_body = (above.size - self.body).abs() < SAME_SIZE && above.cells == 1;
+            let is_body = (above.size - self.body.size()).abs() < SAME_SIZE && above.cells == 1;
             is_body
                 && above.page == row.page
                 && above.words >= 7
@@ -246,14 +213,13 @@ impl<'a> LineTable<'a> {
 
     fn find_numbers(&mut self) {
         // Footnotes are small and have their own numbers.
-
         self.numbers = self
             .rows
             .iter()
             .filter(|row| {
                 !(row.running || row.table || row.prose)
                     && row.words <= 16
-                    && row.size > self.body - LARGER
+                    && row.size > self.body.size() - LARGER
             })
             .filter_map(|row| numbering::first_number(row.text).filter(|number| number.bare))
             .map(|number| number.value)
@@ -278,10 +244,11 @@ impl<'a> LineTable<'a> {
                 .collect();
             let declared = declared_rows(&self.rows[range.clone()], source, &own);
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
-                let beside =
-                    |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
-                let between =
-                    beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < JOINED;
+                let neighbors = [offset.checked_sub(1), Some(offset + 1)];
+                let between = row.gap < JOINED
+                    && neighbors
+                        .iter()
+                        .all(|at| at.is_some_and(|at| own.get(at) == Some(&true)));
                 row.table = own[offset] || between;
                 row.declared_row = declared[offset];
             }
@@ -315,7 +282,7 @@ impl<'a> LineTable<'a> {
             let row = &self.rows[at];
             let width = pages[row.page as usize].width.points();
             let next = self.next_on_page(at);
-            let marked = (row.bold && !self.body_bold) || self.is_emphasized(row.emphasis);
+            let marked = self.body.is_bold(row.bold) || self.body.is_emphasized(row.emphasis);
             let heavy = marked && self.marked_run(at) <= 4;
             let before = self.above_on_page(at);
             let flows_on = next.is_some_and(|next| {
@@ -375,15 +342,6 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
     let (cells, figures, first) = read_cells(source, size);
     let titled = cells >= 2 && is_titled(source, first);
     let style = if titled { source.runs[0] } else { style };
-    let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
-    let (upper, lower) = letters.fold((0, 0), |(upper, lower), c| {
-        (
-            upper + usize::from(c.is_uppercase()),
-            lower + usize::from(c.is_lowercase()),
-        )
-    });
-    // `COVID-19` is written so in any style.
-    let acronym = !text.contains(' ') && text.contains(|c: char| c.is_ascii_digit());
     LineFeatures {
         page: u32::try_from(page).unwrap_or(u32::MAX),
         line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -397,7 +355,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         size,
         bold: style.bold,
         emphasis: style.emphasis,
-        caps: upper >= 4 && lower * 8 <= upper && !acronym,
+        caps: TitleText::new(text).is_capitals(),
         centered: false,
         words: u16::try_from(titles::word_count(text)).unwrap_or(u16::MAX),
         cells,
@@ -489,7 +447,7 @@ mod tests {
         }
         let source = doc.source();
         let lines = LineTable::new(doc.pages(&source));
-        assert_eq!(lines.body, 10.0);
+        assert_eq!(lines.body.size(), 10.0);
         assert!(
             lines
                 .rows

@@ -1,8 +1,9 @@
 //! Rules that judge a line by itself and its neighbors: what certainly is text, part of a table or page furniture is no
 //! heading, however it is set.
 
+use stemma_reading::heading_look::{LARGER, LINE_WORDS, PLAIN_WORDS, SAME_SIZE, TitleText};
 use stemma_reading::terms::is_cjk;
-use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
+use stemma_reading::vocabulary::EXHIBIT_COLUMNS;
 
 use super::false_headings::{
     ends_mid_sentence, inside_paragraph, is_boilerplate, labels_table_rows,
@@ -11,8 +12,8 @@ use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
 use super::weights::{
-    EMPHASIS_SPACE, LARGER, LINE_WORDS, NARROW, NUMBER_SPACE, PAGE_TOP, PLAIN_WORDS, RIGHT_EDGE,
-    SAME_PARAGRAPH, SAME_SIZE, SOME_SPACE, TEXT_WORDS, TIGHT, WRAPPED,
+    EMPHASIS_SPACE, NARROW, NUMBER_SPACE, PAGE_TOP, RIGHT_EDGE, SAME_PARAGRAPH, SOME_SPACE,
+    TEXT_WORDS, TIGHT, WRAPPED,
 };
 
 /// A line that is set apart from the text.
@@ -43,7 +44,7 @@ const LINE_RULES: &[LineRule] = &[
         let few = if line.is_cjk { 2 } else { 3 };
         line.letters < few || line.row.words == 0
     }),
-    ("long_line", |line| line.row.words > LINE_WORDS),
+    ("long_line", |line| line.row.words as usize > LINE_WORDS),
     ("figure_caption", |line| line.has_class(NumberClass::Figure)),
     // An exhibit heading begins a page; elsewhere the line is an entry of a list.
     ("exhibit_entry", |line| {
@@ -73,7 +74,7 @@ const LINE_RULES: &[LineRule] = &[
             .is_some_and(|next| next.gap < -SOME_SPACE && next.table && next.x0 < line.row.x0)
     }),
     ("table_label", |line| {
-        !line.lines.is_large(line.row)
+        !line.lines.body.is_large(line.row.size)
             && line.number.is_none()
             && labels_table_rows(line.lines, line.at)
     }),
@@ -85,11 +86,7 @@ const LINE_RULES: &[LineRule] = &[
 /// Whether size, weight, case, slant or a number sets a line apart from the text.
 pub(super) fn stands_out(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
-    lines.is_large(row)
-        || row.bold && !lines.body_bold
-        || row.caps
-        || lines.is_emphasized(row.emphasis)
-        || is_plain_numbered(lines, at)
+    lines.body.sets_apart(row.look()) || row.caps || is_plain_numbered(lines, at)
 }
 
 /// The first rule that drops a line.
@@ -108,14 +105,9 @@ impl<'l> LineView<'l> {
             row,
             next: lines.next_on_page(at),
             number: numbering::first_number(row.text),
-            letters: row
-                .text
-                .chars()
-                .take(300)
-                .filter(|c| c.is_alphabetic())
-                .count(),
+            letters: TitleText::new(row.text).letters,
             is_cjk: row.text.starts_with(is_cjk),
-            is_emphasized: lines.is_emphasized(row.emphasis),
+            is_emphasized: lines.body.is_emphasized(row.emphasis),
         }
     }
 
@@ -147,51 +139,33 @@ impl<'l> LineView<'l> {
 
     fn has_strong_look(&self) -> bool {
         let row = self.row;
-        let is_small = self.lines.is_small(row);
+        let is_small = self.lines.body.is_small(row.size);
         // A heading may be smaller than the body text if it is above small print of its own size.
-        let is_bold = row.bold
-            && !self.lines.body_bold
+        let is_bold = self.lines.body.is_bold(row.bold)
             && (!is_small
                 || self.next.is_some_and(|next| {
                     next.prose && !next.bold && next.size < row.size + SAME_SIZE
                 }));
         let is_caps = row.caps && !is_small && row.gap > SOME_SPACE && self.letters >= 5;
         let is_slanted = self.is_emphasized
-            && (row.words <= PLAIN_WORDS || self.number.is_some())
+            && (row.words as usize <= PLAIN_WORDS || self.number.is_some())
             && row.gap > EMPHASIS_SPACE
             && !is_small;
-        self.lines.is_large(row) || is_bold || is_caps || is_slanted
+        self.lines.body.is_large(row.size) || is_bold || is_caps || is_slanted
     }
 }
 
-/// Whether the row is the name below a signature, or the office close below the name.
+/// Whether the row is the name below a signature.
 fn is_below_signature(lines: &LineTable<'_>, at: usize) -> bool {
-    let page = lines.rows_on(lines.rows[at].page as usize);
-    let rows = &lines.rows[page.start..=at];
-    match rows {
-        [.., signature, row] if is_signer(signature, row) => true,
-        [.., signature, name, row] => {
-            is_signer(signature, name) && row.gap < WRAPPED + lines.leading
-        }
-        _ => false,
-    }
-}
-
-fn is_signer(signature: &LineFeatures<'_>, row: &LineFeatures<'_>) -> bool {
-    let signer = signature
-        .text
-        .rsplit_once("/s/")
-        .map(|(_, name)| titles::normalize_key(name));
-    signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
+    let signature = lines.above_on_page(at).map_or("", |above| above.text);
+    let signer = signature.rsplit_once("/s/").map_or("", |(_, name)| name);
+    let signer = titles::normalize_key(signer);
+    !signer.is_empty() && lines.rows[at].key.starts_with(&signer)
 }
 
 /// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
 fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
-    row.cells >= 2
-        && matches!(
-            titles::normalize_key(row.first_cell).as_str(),
-            "exhibit" | "exhibitno" | "exhibitnumber"
-        )
+    row.cells >= 2 && EXHIBIT_COLUMNS.contains(&titles::normalize_key(row.first_cell))
 }
 
 /// Whether a bold or emphasized sentence is alone above a paragraph of another style.
@@ -204,7 +178,7 @@ pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bo
         is_apart && !LineTable::same_style(row, next)
     });
     has_paragraph_below
-        && (row.bold || lines.is_emphasized(row.emphasis))
+        && (row.bold || lines.body.is_emphasized(row.emphasis))
         && row.text.ends_with('.')
         && lines.rows[first].gap > TIGHT + lines.leading
 }
@@ -222,9 +196,9 @@ fn is_yeared(text: &str) -> bool {
 // in title case, without closing punctuation and with space above (and below, unless a word like `Chapter` precedes).
 fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
     let row = &lines.rows[at];
-    let fits = row.words <= PLAIN_WORDS
+    let fits = row.words as usize <= PLAIN_WORDS
         && row.gap > NUMBER_SPACE
-        && row.size > lines.body - LARGER
+        && row.size > lines.body.size() - LARGER
         && !row.text.ends_with(['.', ';', ':', ',']);
     if !fits {
         return false;
@@ -256,20 +230,5 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
         .rest
         .starts_with(|first: char| first.is_uppercase() || is_cjk(first))
         && (worded || wraps || next.is_none_or(|next| next.gap > NUMBER_SPACE))
-        && is_title_case(number.rest)
-}
-
-/// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital.
-fn is_title_case(text: &str) -> bool {
-    let long = text
-        .split_whitespace()
-        .filter(|word| word.chars().count() >= 4 && !SMALL_TITLE_WORDS.contains(word));
-    let mut all = 0;
-    let mut capital = 0;
-    for word in long.take(30) {
-        all += 1;
-        let first = word.chars().next().unwrap_or(' ');
-        capital += usize::from(first.is_uppercase() || is_cjk(first));
-    }
-    capital * 10 >= all * 6
+        && TitleText::new(number.rest).is_title_case()
 }

@@ -124,12 +124,7 @@ fn find_placements(
                     candidates[index].predicted,
                     row.page,
                 );
-            let placement = Placement {
-                at: at as u32,
-                keys: (index as u32, index as u32),
-                score,
-            };
-            placements.push((placement, last));
+            placements.push((Placement::new(at, index, index, score), last));
         }
     }
     placements

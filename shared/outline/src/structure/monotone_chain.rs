@@ -15,6 +15,16 @@ pub(super) struct Placement {
     pub(super) score: f32,
 }
 
+impl Placement {
+    pub(super) fn new(at: usize, first: usize, last: usize, score: f32) -> Self {
+        Self {
+            at: u32::try_from(at).unwrap_or(u32::MAX),
+            keys: (first as u32, last as u32),
+            score,
+        }
+    }
+}
+
 // Added to the score of the direct successor of the previous key. Among chains of nearly equal score it prefers the one
 // without skipped keys, for example Item 8 after Item 7 instead of a mention of Item 9. It is worth as much as bold type
 // (`style_score`), so it decides only between lines of similar style.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::EvidenceSource;
-use stemma_reading::vocabulary::UNNUMBERED_CHAPTERS;
+use stemma_reading::vocabulary::{REFERENCE_LISTS, UNNUMBERED_CHAPTERS};
 
 use super::counts::counts;
 use super::heading_candidate::Document;
@@ -41,7 +41,7 @@ pub(super) fn reference_entries(heads: &[OutlineHead], document: &Document<'_>) 
         }
         let key = titles::normalize_key(&head.title);
         let key = key.trim_start_matches(|c: char| c.is_ascii_digit());
-        list = matches!(key, "references" | "bibliography" | "workscited").then_some(head.rank);
+        list = REFERENCE_LISTS.contains(key).then_some(head.rank);
     }
     entries
 }
@@ -73,7 +73,8 @@ pub(super) fn align_with_chapters(heads: &mut [OutlineHead], document: &Document
         let is_appendix = at > last && letter == letters + 1 && (alike || letters > 0);
         letters += u32::from(is_appendix);
         if at < first || at > last {
-            let is_named = is_end_matter(&head.title) && (row.bold || row.size >= lines.body);
+            let is_named =
+                is_end_matter(&head.title) && (row.bold || row.size >= lines.body.size());
             if alike || is_appendix || is_named {
                 head.rank = chapters.rank;
             }

@@ -1,7 +1,9 @@
 //! Numbers at the start of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
 use stemma_document::english_words;
+use stemma_reading::numerals::{han_digit, parse_han, parse_letter, parse_roman};
 use stemma_reading::terms::is_cjk;
+use stemma_reading::vocabulary::NUMBERED_WORDS;
 
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +18,8 @@ pub(crate) enum NumberClass {
     Appendix,
     Note,
     Figure,
+    /// In mentions only.
+    Page,
     Decimal(u8),
     UpperRoman,
     UpperAlpha,
@@ -30,7 +34,6 @@ pub(crate) enum NumberClass {
     CjkParen,
 }
 
-/// The number at the start of a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TitleNumber<'a> {
     pub(crate) class: NumberClass,
@@ -60,30 +63,25 @@ impl<'a> TitleNumber<'a> {
     }
 }
 
-const WORDS: [(&str, NumberClass); 22] = [
-    ("part", NumberClass::Part),
-    ("items", NumberClass::Item),
-    ("item", NumberClass::Item),
-    ("chapter", NumberClass::Chapter),
-    ("article", NumberClass::Article),
-    ("section", NumberClass::Section),
-    ("exhibit", NumberClass::Exhibit),
-    ("schedule", NumberClass::Schedule),
-    ("annex", NumberClass::Schedule),
-    ("appendix", NumberClass::Appendix),
-    ("notes", NumberClass::Note),
-    ("note", NumberClass::Note),
-    ("figure", NumberClass::Figure),
-    ("table", NumberClass::Figure),
-    ("chart", NumberClass::Figure),
-    ("box", NumberClass::Figure),
-    ("definition", NumberClass::Figure),
-    ("lemma", NumberClass::Figure),
-    ("theorem", NumberClass::Figure),
-    ("corollary", NumberClass::Figure),
-    ("proposition", NumberClass::Figure),
-    ("algorithm", NumberClass::Figure),
-];
+impl NumberClass {
+    /// The class by its name in the word lists.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "part" => Self::Part,
+            "item" => Self::Item,
+            "chapter" => Self::Chapter,
+            "article" => Self::Article,
+            "section" => Self::Section,
+            "exhibit" => Self::Exhibit,
+            "schedule" => Self::Schedule,
+            "appendix" => Self::Appendix,
+            "note" => Self::Note,
+            "figure" => Self::Figure,
+            "page" => Self::Page,
+            _ => return None,
+        })
+    }
+}
 
 /// All readings of the number at the start of `title`, most likely first. `I.` has two: a roman numeral and a letter.
 // The order goes from forms that no other text has (words, CJK marks, brackets) to those that can be amounts or
@@ -125,7 +123,7 @@ pub(super) fn after_label(title: &str) -> Option<&str> {
 /// The value of the bare letter at the start of `title`, and the text after it: `B Details` gives 2.
 pub(super) fn bare_letter(title: &str) -> Option<(u32, &str)> {
     let (label, rest) = bare_label(title)?;
-    Some((letter(label)?, rest))
+    Some((parse_letter(label)?, rest))
 }
 
 fn bare_label(title: &str) -> Option<(&str, &str)> {
@@ -133,7 +131,7 @@ fn bare_label(title: &str) -> Option<(&str, &str)> {
     let upper = label.bytes().all(|b| b.is_ascii_uppercase());
     let rest = rest.trim_start();
     let titled = rest.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-    (upper && titled && (letter(label).is_some() || roman(label).is_some()))
+    (upper && titled && (parse_letter(label).is_some() || parse_roman(label).is_some()))
         .then_some((label, rest))
 }
 
@@ -161,14 +159,9 @@ fn is_next(a: &TitleNumber<'_>, b: &TitleNumber<'_>) -> bool {
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
 fn worded(title: &str) -> Option<TitleNumber<'_>> {
     let end = title.find(|c: char| !c.is_ascii_alphabetic())?;
-    let word = &title[..end];
-    let (_, class) = WORDS
-        .iter()
-        .find(|(name, _)| word.eq_ignore_ascii_case(name))?;
     // `section 5 applies` is the rest of a sentence.
-    if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
-        return None;
-    }
+    let word = Some(&title[..end]).filter(|word| word.starts_with(char::is_uppercase))?;
+    let class = NumberClass::from_name(NUMBERED_WORDS.get(&word.to_ascii_lowercase())?)?;
     let after = title[end..].trim_start_matches([' ', '\u{a0}']);
     let length = after
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))
@@ -181,15 +174,15 @@ fn worded(title: &str) -> Option<TitleNumber<'_>> {
     {
         text = &text[..dot];
     }
-    let numeral = roman(text).filter(|_| text.len() > 1 || is_plain_numeral(text));
+    let numeral = parse_roman(text).filter(|_| text.len() > 1 || is_plain_numeral(text));
     let (stem, value) = components(text)
         .or_else(|| Some((0, numeral?)))
-        .or_else(|| Some((0, letter(text)?)))
+        .or_else(|| Some((0, parse_letter(text)?)))
         .or_else(|| Some((0, english_words::parse_number_word(text)?)))?;
     let rest = skip_separators(&after[text.len()..]);
     Some(TitleNumber {
         stem,
-        ..TitleNumber::new(*class, value, text, rest)
+        ..TitleNumber::new(class, value, text, rest)
     })
 }
 
@@ -224,10 +217,10 @@ fn cjk(title: &str) -> Option<TitleNumber<'_>> {
         return None;
     }
     let length = body
-        .find(|c| cjk_digit(c).is_none() && !(ordinal && c.is_ascii_digit()))
+        .find(|c: char| han_digit(c).is_none() || c.is_ascii_digit() && !ordinal)
         .unwrap_or(body.len());
     let text = &body[..length];
-    let value = text.parse().ok().or_else(|| cjk_value(text))?;
+    let value = parse_han(text)?;
     let mark = body[length..].chars().next()?;
     let class = match (ordinal, open, mark) {
         (true, _, '章' | '编' | '部') => NumberClass::CjkChapter,
@@ -238,29 +231,6 @@ fn cjk(title: &str) -> Option<TitleNumber<'_>> {
     };
     let rest = skip_separators(&body[length + mark.len_utf8()..]);
     Some(TitleNumber::new(class, value, text, rest))
-}
-
-fn cjk_digit(c: char) -> Option<u32> {
-    let c = if c == '零' { '〇' } else { c };
-    (0..)
-        .zip("〇一二三四五六七八九十".chars())
-        .find(|(_, digit)| *digit == c)
-        .map(|(value, _)| value)
-}
-
-/// `三` 3, `十二` 12, `二十一` 21.
-fn cjk_value(text: &str) -> Option<u32> {
-    let mut value = 0u32;
-    if text.is_empty() || text.chars().count() > 4 {
-        return None;
-    }
-    for c in text.chars() {
-        value = match cjk_digit(c)? {
-            10 => value.max(1) * 10,
-            digit => value.checked_add(digit)?,
-        };
-    }
-    Some(value)
 }
 
 /// `(1)`, `(a)`, `(iv)`; also the open half `a)`.
@@ -275,11 +245,11 @@ fn parenthesized(title: &str) -> Option<Vec<TitleNumber<'_>>> {
         (NumberClass::ParenDigit, digits),
         (
             NumberClass::ParenAlpha,
-            letter(text).filter(|_| is_alphabetic),
+            parse_letter(text).filter(|_| is_alphabetic),
         ),
         (
             NumberClass::ParenRoman,
-            roman(text).filter(|_| is_alphabetic),
+            parse_roman(text).filter(|_| is_alphabetic),
         ),
     ];
     Some(readings(values, text, rest))
@@ -326,7 +296,7 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
 
 /// `A.1 Details`, `B.2.1 Settings`: the letter of an appendix and its sections.
 fn appendix_decimal(title: &str) -> Option<TitleNumber<'_>> {
-    let value = title.get(..1).and_then(letter)?;
+    let value = title.get(..1).and_then(parse_letter)?;
     let digits = title.get(1..)?.strip_prefix('.')?;
     let length = digits
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
@@ -370,7 +340,10 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
         (_, true) => (NumberClass::LowerRoman, NumberClass::LowerAlpha),
         _ => return Vec::new(),
     };
-    let values = [(roman_class, roman(text)), (alpha_class, letter(text))];
+    let values = [
+        (roman_class, parse_roman(text)),
+        (alpha_class, parse_letter(text)),
+    ];
     let mut numbers = readings(values, text, rest);
     if numbers.len() == 2 && !is_plain_numeral(text) {
         numbers.swap(0, 1);
@@ -381,43 +354,6 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
 // `Appendix C` is more often a letter than 100. Only I, V and X are read as roman numerals first.
 fn is_plain_numeral(text: &str) -> bool {
     matches!(text, "I" | "i" | "V" | "v" | "X" | "x")
-}
-
-/// A single letter as its place in the alphabet.
-fn letter(text: &str) -> Option<u32> {
-    let byte = text
-        .bytes()
-        .next()
-        .filter(|b| text.len() == 1 && b.is_ascii_alphabetic())?;
-    Some(u32::from(byte.to_ascii_lowercase() - b'a') + 1)
-}
-
-/// A roman numeral up to 199, in either case.
-pub(super) fn roman(text: &str) -> Option<u32> {
-    if text.is_empty() || text.len() > 8 {
-        return None;
-    }
-    let mut total = 0i32;
-    let mut last = i32::MAX;
-    for byte in text.bytes() {
-        let value = match byte.to_ascii_lowercase() {
-            b'i' => 1,
-            b'v' => 5,
-            b'x' => 10,
-            b'l' => 50,
-            b'c' => 100,
-            _ => return None,
-        };
-        total += if value > last {
-            value - 2 * last
-        } else {
-            value
-        };
-        last = value;
-    }
-    u32::try_from(total)
-        .ok()
-        .filter(|value| (1..200).contains(value))
 }
 
 /// The text without leading separators.

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Page, PageLabel};
+use stemma_reading::numerals::parse_roman;
 
 use super::line_features::LineTable;
-use super::numbering::roman;
 
 /// A page label as a series (arabic, roman, `F-`, `A-` …) and a number in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,9 @@ impl SeriesLabel {
                 .filter(|n| *n <= 9_999 && !text.starts_with('0'))
                 .map(|number| Self::new("", number));
         }
-        if let Some(number) = roman(text).filter(|_| text.bytes().all(|b| b.is_ascii_lowercase())) {
+        if let Some(number) =
+            parse_roman(text).filter(|_| text.bytes().all(|b| b.is_ascii_lowercase()))
+        {
             return Some(Self::new("roman", number));
         }
         let letters = text.bytes().take_while(u8::is_ascii_uppercase).count();
@@ -63,7 +65,6 @@ pub(crate) fn is_page_number(word: &str) -> bool {
     (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The labels of all pages.
 #[derive(Debug, Default)]
 pub(super) struct PageLabels {
     by_page: Vec<Option<SeriesLabel>>,
@@ -119,9 +120,14 @@ impl PageLabels {
     }
 
     /// The page (from 0) inside `pages` with the label `label`.
-    // A page without a printed label is counted from the nearest label of its series, first from below, then from above.
-    // Beyond 30 pages the offset may have drifted, and no answer is better than a wrong page.
+    // If no page prints a label, the number itself is the best guess. A page without a printed label is counted from the
+    // nearest label of its series, first from below, then from above. Beyond 30 pages the offset may have drifted, and no
+    // answer is better than a wrong page.
     pub(super) fn page_of(&self, label: &SeriesLabel, pages: std::ops::Range<u32>) -> Option<u32> {
+        if self.by_label.is_empty() {
+            let page = label.number.saturating_sub(1);
+            return Some(page).filter(|page| label.series.is_empty() && pages.contains(page));
+        }
         let printed = self.by_label.get(label);
         if let Some(page) = printed.and_then(|at| first_in(at, &pages)) {
             return Some(page);
@@ -148,10 +154,6 @@ impl PageLabels {
             .find_map(|(l, at)| Some((l.number, first_in(at, &pages)?)))?;
         page.checked_sub(number - label.number)
             .filter(|page| pages.contains(page))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_label.is_empty()
     }
 }
 
@@ -185,22 +187,26 @@ fn label_candidates(lines: &LineTable<'_>, pages: &[Page], page: usize) -> Vec<S
             continue;
         }
         labels.extend(SeriesLabel::parse(row.text));
-        let mut words = row.text.split_whitespace();
-        let first = words.next();
-        let last = words.next_back();
+        let words: Vec<&str> = row.text.split_whitespace().collect();
         labels.extend(
-            [first, last]
-                .into_iter()
-                .flatten()
-                .filter_map(SeriesLabel::parse),
+            words
+                .iter()
+                .take(1)
+                .filter_map(|word| SeriesLabel::parse(word)),
+        );
+        labels.extend(
+            words
+                .iter()
+                .skip(1)
+                .next_back()
+                .and_then(|word| SeriesLabel::parse(word)),
         );
         // `Page 3 of 12`
-        let second = row
-            .text
-            .split_whitespace()
-            .nth(1)
-            .filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
-        labels.extend(second.and_then(SeriesLabel::parse));
+        if let [first, second, ..] = words[..]
+            && first.eq_ignore_ascii_case("page")
+        {
+            labels.extend(SeriesLabel::parse(second));
+        }
     }
     labels.sort();
     labels.dedup();

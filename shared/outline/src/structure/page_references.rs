@@ -1,5 +1,7 @@
 //! Reads the page references at the end of a cell: `4-6, 8`, `F-3 to F-9`, `Note 12, page 18`.
 
+use stemma_reading::vocabulary::{NUMBERED_NAMES, PAGE_WORDS, RANGE_WORDS};
+
 use super::page_labels::SeriesLabel;
 
 /// A page or a range of pages, with its text as printed.
@@ -22,9 +24,7 @@ pub(super) fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
             .unwrap_or(joined)
             .trim_end_matches(JOINTS);
         // `Note 12, page 18`: the number before the word `page` is not a page.
-        let worded = ["Pages", "pages", "Page", "page", "pp.", "p."]
-            .iter()
-            .find_map(|word| front.strip_suffix(word));
+        let worded = PAGE_WORDS.iter().find_map(|word| front.strip_suffix(word));
         if let Some(before) = worded.filter(|_| !references.is_empty()) {
             references.reverse();
             return (before.trim_end_matches(JOINTS), references);
@@ -39,10 +39,7 @@ pub(super) fn split_page_references(cell: &str) -> (&str, Vec<PageReference>) {
     let lead =
         front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
     // `Form 10-K` and `Note 12` end with a number that is not a page.
-    let numbered = [
-        "Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit",
-    ];
-    if numbered.iter().any(|word| lead.ends_with(word)) {
+    if NUMBERED_NAMES.ends(lead) {
         return (cell, Vec::new());
     }
     references.reverse();
@@ -73,7 +70,7 @@ fn last_page_reference(text: &str) -> Option<(usize, PageReference)> {
     let to = SeriesLabel::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
     // `3 - 7`, `F-3 to F-9`
     let before = text[..start].trim_end();
-    let joined = ["–", "—", "-", "to", "through"]
+    let joined = RANGE_WORDS
         .iter()
         .find_map(|word| before.strip_suffix(word));
     if let Some(before) = joined

@@ -43,7 +43,6 @@ pub(super) struct PrimaryOutline {
 }
 
 impl PrimaryOutline {
-    /// Rows where no other heading can be.
     pub(super) fn taken_rows(&self) -> Vec<bool> {
         let mut taken = self.excluded.clone();
         for head in self.heads.iter().filter(|head| !head.unconfirmed) {
@@ -385,7 +384,6 @@ fn raise_orphans(candidates: &mut [SectionCandidate], hits: &[Option<LocatedTitl
     }
 }
 
-/// The link that lies on each row, if any.
 pub(super) fn links_by_row(source: &Source, lines: &LineTable<'_>) -> Vec<Option<Destination>> {
     let mut links = vec![None; lines.rows.len()];
     for link in source.links.iter().take(MAX_LINKS) {

@@ -258,7 +258,8 @@ mod tests {
     fn few_of_many_open_headings_are_shown() {
         let mut doc = Doc::new(60);
         for page in 0..60 {
-            let title = format!("{} Matters", "I".repeat(page + 1));
+            let letter = char::from(b'B' + (page % 24) as u8);
+            let title = format!("{} Matters", letter.to_string().repeat(page / 24 + 2));
             doc.bookmark(&title, page as u16 + 1, page as u32 + 1);
             doc.section(page, &title);
             doc.prose(page, 10.0, 60);

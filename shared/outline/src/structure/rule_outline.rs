@@ -84,7 +84,6 @@ impl<'a> RuleOutline<'a> {
         }
     }
 
-    /// The candidate that begins in a row.
     pub(super) fn candidate_at(&self, row: usize) -> Option<&HeadingCandidate> {
         let at = self
             .candidates

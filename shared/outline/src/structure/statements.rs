@@ -39,7 +39,7 @@ pub(super) fn is_statement_key(key: &str) -> bool {
 /// Whether a title is that of a report of auditors or management.
 pub(super) fn names_report(title: &str) -> bool {
     let key = titles::normalize_key(title);
-    key.contains("report") && REPORT_OWNERS.iter().any(|owner| key.starts_with(owner))
+    key.contains("report") && REPORT_OWNERS.starts(&key)
 }
 
 /// Whether it is the heading above the notes to the statements.

@@ -23,7 +23,6 @@ const TITLE_WORDS: usize = 25;
 // Rows of contents have a title or a page number in this many rows and words of their own.
 const LISTED_ROWS: usize = 4;
 const LISTED_WORDS: usize = 16;
-// A list has at least this many Items.
 const LIST_ITEMS: usize = 4;
 // Form 20-F has the longest list.
 const MAX_LISTED: usize = 60;
@@ -144,10 +143,9 @@ fn find_items(lines: &[String]) -> Vec<TextItem> {
 
 /// The signatures behind the last Item, or the index of exhibits behind these.
 fn closing(rows: &[TextRow]) -> Option<TextItem> {
-    let row = rows.iter().find(|row| {
-        let key = titles::normalize_key(&row.text);
-        matches!(key.as_str(), "signature" | "signatures")
-    })?;
+    let row = rows
+        .iter()
+        .find(|row| titles::is_signature(&titles::normalize_key(&row.text)))?;
     Some(TextItem {
         lines: (row.line, row.line),
         title: row.text.clone(),
@@ -158,14 +156,12 @@ fn closing(rows: &[TextRow]) -> Option<TextItem> {
 /// The form by its cover, else by the titles of Items.
 fn form_of(rows: &TextRows) -> Option<SecForm> {
     let cover = rows.rows.iter().take(COVER_ROWS);
-    let by_cover = cover
-        .filter(|row| row.words <= 14)
-        .find_map(|row| SecForm::from_cover(&titles::normalize_key(&row.text)));
-    let heads = rows
-        .rows
-        .iter()
-        .filter_map(|row| item_grammar::parse_heading(&row.text));
-    by_cover.or_else(|| SecForm::from_headings(heads.take(MAX_CANDIDATES)))
+    SecForm::detect(
+        cover
+            .filter(|row| row.words <= 14)
+            .map(|row| row.text.as_str()),
+        rows.rows.iter().map(|row| row.text.as_str()),
+    )
 }
 
 fn candidates_in<'r>(rows: &'r TextRows, form: SecForm) -> Vec<Candidate<'r>> {
@@ -329,14 +325,8 @@ fn placements(
                 .get(*first)
                 .is_some_and(|item| item.tag.is_none());
             let title = if is_part { 0.6 } else { *like };
-            all.push((
-                at,
-                Placement {
-                    at: u32::try_from(candidate.row).unwrap_or(u32::MAX),
-                    keys: (*first as u32, *last as u32),
-                    score: 0.4 + title + 0.8 * text,
-                },
-            ));
+            let score = 0.4 + title + 0.8 * text;
+            all.push((at, Placement::new(candidate.row, *first, *last, score)));
         }
     }
     all

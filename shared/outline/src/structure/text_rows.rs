@@ -1,5 +1,7 @@
 //! Lines of text without the marks that converters leave: Markdown, cells of tables, links.
 
+use stemma_reading::vocabulary::REFERENCE_ENDS;
+
 use super::page_labels::is_page_number;
 use super::titles;
 
@@ -101,11 +103,7 @@ fn end_of(line: &str, words: usize) -> (bool, bool) {
     let line = line.trim_end_matches(['*', '_', '`', ' ', '\u{a0}', '\t']);
     let ended = line.ends_with(['.', ':', ';', '!', '?', ')', '”', '"', '|']);
     let last = line.rsplit(' ').next().unwrap_or_default();
-    let is_reference = words > 2
-        && matches!(
-            last,
-            "Part" | "Item" | "Items" | "See" | "I" | "II" | "III" | "IV"
-        );
+    let is_reference = words > 2 && REFERENCE_ENDS.contains(last);
     let goes_on = line.ends_with([',', '-', '“', '(']) || last.starts_with(char::is_lowercase);
     (ended, goes_on || is_reference)
 }

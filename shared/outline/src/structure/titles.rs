@@ -1,5 +1,6 @@
 //! Normal form and similarity of titles.
 
+use stemma_document::text;
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::{CLOSING_TITLES, CONTENTS_TITLES};
@@ -14,20 +15,16 @@ const COMPARED_BYTES: usize = 400;
 /// Lower-case letters and digits without spaces, NFKC for non-ASCII text. Copies of a title that differ in letter spacing,
 /// hyphens, ligatures or punctuation become equal.
 pub(super) fn normalize_key(text: &str) -> String {
-    let text = truncate_bytes(text, COMPARED_BYTES);
-    if text.is_ascii() {
-        return text
-            .bytes()
-            .filter(u8::is_ascii_alphanumeric)
-            .map(|b| b.to_ascii_lowercase() as char)
-            .collect();
+    let line = truncate_bytes(text, COMPARED_BYTES);
+    if line.is_ascii() {
+        return text::normalize_key(line);
     }
-    let folded = text.nfkc().flat_map(char::to_lowercase);
+    let folded = line.nfkc().flat_map(char::to_lowercase);
     folded.filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The longest prefix of `text` of at most `bytes` bytes that ends between characters.
-pub(super) fn truncate_bytes(text: &str, bytes: usize) -> &str {
+pub(crate) fn truncate_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
@@ -126,6 +123,11 @@ pub(super) fn is_closing(key: &str) -> bool {
     CLOSING_TITLES.contains(key)
 }
 
+/// Whether a normalized title is the one of signatures.
+pub(super) fn is_signature(key: &str) -> bool {
+    matches!(key, "signature" | "signatures" | "powerofattorney")
+}
+
 /// Number of words; two characters of a script without spaces count as one word.
 pub(super) fn word_count(text: &str) -> usize {
     let text = truncate_bytes(text, COMPARED_BYTES);
@@ -142,7 +144,7 @@ pub(super) fn word_count(text: &str) -> usize {
 }
 
 /// Words joined by single spaces, without control characters.
-pub(super) fn fold_whitespace(text: &str) -> String {
+pub(crate) fn fold_whitespace(text: &str) -> String {
     let words = text
         .split_whitespace()
         .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());

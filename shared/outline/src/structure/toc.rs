@@ -16,7 +16,6 @@ use super::titles;
 pub(super) struct ContentsRow {
     pub(super) title: String,
     pub(super) label: Option<SeriesLabel>,
-    /// The label as printed.
     pub(super) printed: Option<String>,
     pub(super) target: Option<Destination>,
     pub(super) indent: f32,
@@ -26,7 +25,6 @@ pub(super) struct ContentsRow {
     pub(super) rows: (usize, usize),
 }
 
-/// A table of contents.
 #[derive(Debug, Clone)]
 pub(super) struct TableOfContents {
     /// Row of its heading.

@@ -6,12 +6,6 @@
 
 // Sizes, in points.
 
-/// Text larger than the body by more is large.
-pub(super) const LARGER: f32 = 0.8;
-/// Text smaller than the body by as much is small print.
-pub(super) const SMALLER: f32 = 1.3;
-/// Sizes that differ by less are the same.
-pub(super) const SAME_SIZE: f32 = 0.6;
 /// Titles larger than the body by more are display type.
 pub(super) const DISPLAY_TYPE: f32 = 4.0;
 
@@ -53,23 +47,18 @@ pub(super) const RIGHT_EDGE: f32 = 5.0;
 pub(super) const NARROW: f32 = 110.0;
 /// Width of a line that may wrap over a gap.
 pub(super) const WIDE: f32 = 250.0;
-/// Width of a line of a paragraph.
 pub(super) const PARAGRAPH_WIDTH: f32 = 200.0;
 /// A short title may end left of the words below it.
 pub(super) const SHORT_TITLE: f32 = 30.0;
 
 // Words.
 
-/// A longer line is not a title.
-pub(super) const LINE_WORDS: u16 = 24;
 /// A row that continues a title has at most as many words.
 pub(super) const WRAPPED_WORDS: u16 = 22;
 /// A longer numbered title, or sentence, is text.
 pub(super) const NUMBERED_WORDS: usize = 55;
 /// Any other longer title is text.
 pub(super) const TITLE_WORDS: usize = 32;
-/// A line that is set like the text, or emphasized without a number, has at most as many words as a heading.
-pub(super) const PLAIN_WORDS: u16 = 14;
 /// A longer sentence is a heading only if others of its style are.
 pub(super) const OPEN_WORDS: usize = 9;
 /// Shorter titles with a full stop are labels that open a paragraph, not sentences.

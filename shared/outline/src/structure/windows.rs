@@ -48,7 +48,6 @@ fn is_boundary(digests: &[Digest], at: usize) -> bool {
             .all(|other| (digests[at], at) < (digests[other], other))
 }
 
-/// Tokens of a page.
 fn tokens_of(page: &Page) -> u32 {
     page.lines.iter().map(tokens_of_line).sum()
 }

@@ -92,7 +92,6 @@ pub(super) struct Continuation {
 struct Open {
     element: Element,
     text_start: usize,
-    // Row of a fact.
     fact: Option<usize>,
     continuation: Option<(String, Continuation)>,
 }
@@ -101,7 +100,6 @@ struct Open {
 pub(super) struct Elements {
     pub(super) facts: Vec<OpenFact>,
     pub(super) continuations: HashMap<String, Continuation>,
-    /// Continuations of footnotes.
     pub(super) footnotes: Vec<String>,
     stack: Vec<Open>,
     // Elements deeper than the limit, which are not on the stack.

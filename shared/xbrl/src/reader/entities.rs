@@ -20,7 +20,6 @@ pub(crate) fn push_entity(text: &mut String, entity: &str) {
     }
 }
 
-/// The value of an attribute.
 pub(crate) fn unescape(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;

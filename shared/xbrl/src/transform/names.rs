@@ -1,6 +1,5 @@
 //! Boxes and names of cover pages.
 
-/// Whether a box is checked.
 pub(super) fn ballot_box(text: &str) -> Option<bool> {
     match text.trim() {
         // A box, a capital O or an o of Wingdings.

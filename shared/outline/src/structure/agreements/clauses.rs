@@ -10,7 +10,6 @@ use crate::structure::titles;
 // Fewer plain numbers are a list.
 const PLAIN_CLAUSES: usize = 5;
 
-/// A section of an agreement.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::structure) struct AgreementClause {
     /// First and last row of its heading.

@@ -1,7 +1,7 @@
 //! Cells of a cross-reference index.
 
 use stemma_document::Line;
-use stemma_reading::vocabulary::EMPTY_ANSWERS;
+use stemma_reading::vocabulary::{EMPTY_ANSWERS, INDEX_COLUMNS, INDEX_TITLES, OPEN_TITLE_ENDS};
 
 use super::{IndexNote, IndexRow};
 use crate::structure::line_cells::{are_apart, largest_size};
@@ -34,10 +34,7 @@ impl TitleColumns {
     pub(super) fn wraps(&self, entry: &IndexRow, x: f32, words: &str) -> bool {
         let own_row = !entry.titles.is_empty() || x > self.title + 60.0 || self.right == 0.0;
         let lower = words.starts_with(char::is_lowercase);
-        let open = [
-            " and", " of", " to", " for", ",", " the", " with", " on", " in",
-        ];
-        !own_row && (lower || open.iter().any(|end| entry.title.ends_with(end)))
+        !own_row && (lower || OPEN_TITLE_ENDS.ends(&entry.title))
     }
 }
 
@@ -53,11 +50,7 @@ pub(super) fn sub_item(text: &str) -> Option<(char, &str)> {
 
 pub(super) fn is_index_title(key: &str) -> bool {
     let cross = key.contains("crossreference") || key.contains("crossreferenced");
-    (cross && key.len() < 80)
-        || matches!(
-            key,
-            "form10kindex" | "form20findex" | "10kindex" | "20findex"
-        )
+    (cross && key.len() < 80) || INDEX_TITLES.contains(key)
 }
 
 pub(super) fn note_of(words: &str) -> Option<IndexNote> {
@@ -84,10 +77,7 @@ pub(super) fn is_mark(words: &str) -> bool {
 }
 
 pub(super) fn is_column_word(words: &str) -> bool {
-    matches!(
-        titles::normalize_key(words).as_str(),
-        "page" | "pages" | "location" | "item" | "itemnumber" | "caption"
-    )
+    INDEX_COLUMNS.contains(&titles::normalize_key(words))
 }
 
 /// Adds a title, or joins it to the one before if that wraps.

@@ -1,6 +1,7 @@
 //! Adds heads to the outline and merges duplicates.
 
 use stemma_document::EvidenceSource;
+use stemma_reading::numerals::parse_roman;
 
 use super::OutlineBuilder;
 use crate::structure::numbering::{self, NumberClass};
@@ -108,5 +109,5 @@ fn differ_in_number(left: &str, right: &str) -> bool {
 }
 
 fn parse_word(word: &str) -> Option<u32> {
-    word.parse().ok().or_else(|| numbering::roman(word))
+    word.parse().ok().or_else(|| parse_roman(word))
 }

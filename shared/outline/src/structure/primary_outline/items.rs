@@ -115,10 +115,7 @@ impl OutlineBuilder<'_, '_> {
                 .filter(|at| document.rows.contains(at));
             let hit = rows.into_iter().find(|at| {
                 let row = &self.lines.rows[*at];
-                let own = TitleKeys {
-                    full: row.key.clone(),
-                    core: TitleKeys::new(row.text).core,
-                };
+                let own = TitleKeys::new(row.text);
                 let fit =
                     !row.running && !row.table && !self.outline.excluded[*at] && row.words <= 40;
                 let unassigned = !items
@@ -245,7 +242,7 @@ impl OutlineBuilder<'_, '_> {
         };
         let heading = (last.rows.1 + 1..next.rows.0).find(|at| {
             let row = &self.lines.rows[*at];
-            let emphasized = self.lines.is_emphasized(row.emphasis);
+            let emphasized = self.lines.body.is_emphasized(row.emphasis);
             let stands_out = row.bold || row.caps || row.centered || emphasized;
             is_title(row, stands_out) && row.key.contains("executiveofficers")
         });
@@ -278,7 +275,8 @@ impl OutlineBuilder<'_, '_> {
     fn add_closing_sections(&mut self, document: &BoundDocument, last: usize) {
         for at in last + 1..document.rows.end {
             let row = &self.lines.rows[at];
-            let stands_out = row.bold || row.caps || row.centered || self.lines.is_large(row);
+            let stands_out =
+                row.bold || row.caps || row.centered || self.lines.body.is_large(row.size);
             if titles::is_closing(&row.key)
                 && stands_out
                 && !row.running

@@ -1,4 +1,4 @@
-//! Plain text to [`Source`]: headings by numbering, capitals and underlines.
+//! Headings of plain text: by numbering, capitals and underlines.
 //!
 //! Plain text has no markup, so a heading needs several pieces of evidence: its form (`candidates.rs`), its context,
 //! and its place in a numbered series (`numbering.rs`). In doubt a line is text, since a missed heading costs less than
@@ -7,43 +7,12 @@
 mod candidates;
 mod numbering;
 
-use stemma_document::{Heading, Source, SourceBody, SourceFormat, TextLines};
+use stemma_document::Heading;
 
-use crate::decode::DecodedText;
-use crate::{ExtractError, Limits};
-
-/// Extracts plain text.
-///
-/// Headings are numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`, `第一章 总则`),
-/// short lines in capitals with blank lines around them, and underlined lines.
-///
-/// # Errors
-///
-/// `limits.bytes` and `limits.lines`.
-pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
-    let decoded = DecodedText::read(bytes, limits)?;
-    let lines = decoded.lines();
-    let mut defects = decoded.defects;
-    let mut headings = find_headings(&lines, |_| true, &[]);
-    limits.cap_headings(&mut headings, &mut defects);
-    Ok(Source {
-        format: SourceFormat::Text,
-        body: SourceBody::Lines(TextLines {
-            lines,
-            tokens: Vec::new(),
-            headings,
-        }),
-        outline: Vec::new(),
-        links: Vec::new(),
-        metadata: Default::default(),
-        defects,
-        encrypted: false,
-    })
-}
-
-/// The headings of lines of text. `is_prose` tells whether a 0-based line may be a heading; `documents` are level-1
-/// headings that contain the others.
-pub(crate) fn find_headings(
+/// The headings of lines of text: numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`,
+/// `第一章 总则`), short lines in capitals with blank lines around them, and underlined lines. `is_prose` tells whether a 0-based
+/// line may be a heading; `documents` are level-1 headings that contain the others.
+pub fn find_headings(
     lines: &[String],
     is_prose: impl Fn(usize) -> bool,
     documents: &[Heading],
@@ -60,19 +29,14 @@ mod tests {
     use super::*;
     use crate::title;
 
-    fn source(text: &str) -> (Source, TextLines) {
-        let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        let SourceBody::Lines(body) = source.body.clone() else {
-            panic!("no lines")
-        };
-        (source, body)
+    fn find(text: &str) -> Vec<Heading> {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        find_headings(&lines, |_| true, &[])
     }
 
     // `line:level:title` of each heading.
     fn headings(text: &str) -> Vec<String> {
-        source(text)
-            .1
-            .headings
+        find(text)
             .iter()
             .map(|h| format!("{}:{}:{}", h.line, h.level, h.title))
             .collect()
@@ -316,16 +280,12 @@ Amount
     proptest! {
         #[test]
         fn heading_lines_rise_and_exist(text in prop::collection::vec("(PART I|Section 1\\.|1\\. A|2\\. B|TITLE|---|<PAGE>|<TEXT>|<a|text\\.|第一章|\\PC{0,9})(\n|\n\n| )", 0..40)) {
-            let (_, body) = source(&text.concat());
-            let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
+            let text = text.concat();
+            let headings = find(&text);
+            let lines: Vec<u32> = headings.iter().map(|heading| heading.line).collect();
             prop_assert!(lines.is_sorted_by(|a, b| a < b), "{lines:?}");
-            prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));
-            prop_assert!(body.headings.iter().all(|h| h.level >= 1 && !h.title.is_empty() && title::clean(&h.title) == h.title));
-        }
-
-        #[test]
-        fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert!(read(bytes, &Limits::default()).is_ok());
+            prop_assert!(lines.iter().all(|line| (1..=text.lines().count()).contains(&(*line as usize))));
+            prop_assert!(headings.iter().all(|h| h.level >= 1 && !h.title.is_empty() && title::clean(&h.title) == h.title));
         }
     }
 }

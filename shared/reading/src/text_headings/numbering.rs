@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::Heading;
 
-use super::candidates::{HeadingCandidate, HeadingKind, parse_letter, parse_roman};
+use super::candidates::{HeadingCandidate, HeadingKind, upper_letter, upper_roman};
 
 // A line in capitals that repeats more often is a running head.
 const MAX_REPEATS: usize = 5;
@@ -119,8 +119,8 @@ impl SeriesTracker {
             return;
         }
         for (kind, value) in [
-            (HeadingKind::Letter, parse_letter(label)),
-            (HeadingKind::Roman, parse_roman(label)),
+            (HeadingKind::Letter, upper_letter(label)),
+            (HeadingKind::Roman, upper_roman(label)),
         ] {
             if let Some(value) = value
                 && self.last_number(kind).is_some_and(|last| last + 1 == value)

@@ -1,8 +1,9 @@
 //! Finds lines that may be headings, with their kind, number and title.
 
 use stemma_document::english_words;
-use stemma_document::roman_numerals::format_roman;
 
+use crate::heading_look::TitleText;
+use crate::numerals::{han_digit, parse_han, parse_letter, parse_roman};
 use crate::title;
 
 // Limits of a heading, including continuation lines.
@@ -318,7 +319,7 @@ fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
             .find_map(|(unit, kind)| Some((*kind, rest.strip_prefix(unit)?)))?;
         return Some(HeadingLabel {
             kind,
-            number: vec![parse_han_number(number)?],
+            number: vec![parse_han(number)?],
             closed: false,
             rest: rest.trim_start(),
         });
@@ -327,7 +328,7 @@ fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
     let rest = rest.strip_prefix('、')?;
     Some(HeadingLabel {
         kind: HeadingKind::Han,
-        number: vec![parse_han_number(number)?],
+        number: vec![parse_han(number)?],
         closed: true,
         rest: rest.trim_start(),
     })
@@ -342,7 +343,7 @@ fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
     let (kind, number) = match parse_decimals(bare) {
         Some(parts) => (HeadingKind::Decimal(u8::try_from(parts.len()).ok()?), parts),
         None if !closed => return None,
-        None => match (parse_roman(bare), parse_letter(bare)) {
+        None => match (upper_roman(bare), upper_letter(bare)) {
             // `C.` and `V.` are letters or Roman numerals; the open series decides later. A lone `I.` starts a Roman
             // series.
             (Some(value), letter) if letter.is_none() || bare == "I" => {
@@ -378,88 +379,30 @@ fn parse_ordinal(text: &str) -> Option<Vec<u32>> {
     parse_decimals(text)
         .or_else(|| {
             let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
-            Some(
-                [
-                    parse_decimals(digits)?,
-                    vec![parse_letter(&last.to_uppercase())?],
-                ]
-                .concat(),
-            )
+            Some([parse_decimals(digits)?, vec![parse_letter(last)?]].concat())
         })
         .or_else(|| {
             // Documents spell out at most twelve part numbers.
-            let number = parse_roman(text)
-                .or_else(|| parse_letter(text))
+            let number = upper_roman(text)
+                .or_else(|| upper_letter(text))
                 .or_else(|| english_words::parse_number_word(text).filter(|n| *n <= 12))?;
             Some(vec![number])
         })
 }
 
-pub(super) fn parse_letter(text: &str) -> Option<u32> {
-    match text.as_bytes() {
-        [byte @ b'A'..=b'Z'] => Some(u32::from(byte - b'A') + 1),
-        _ => None,
-    }
+/// A capital letter.
+pub(super) fn upper_letter(text: &str) -> Option<u32> {
+    parse_letter(text).filter(|_| text.starts_with(char::is_uppercase))
 }
 
-/// Parses upper-case Roman numerals in canonical form.
-pub(super) fn parse_roman(text: &str) -> Option<u32> {
-    let values: Vec<u32> = text
-        .chars()
-        .take(16)
-        .map(|c: char| {
-            Some(match c {
-                'I' => 1,
-                'V' => 5,
-                'X' => 10,
-                'L' => 50,
-                'C' => 100,
-                _ => return None,
-            })
-        })
-        .collect::<Option<_>>()?;
-    let subtracted: u32 = values
-        .windows(2)
-        .filter(|pair| pair[0] < pair[1])
-        .map(|pair| pair[0])
-        .sum();
-    let number = values.iter().sum::<u32>().checked_sub(2 * subtracted)?;
-    (number > 0 && format_roman(number) == text).then_some(number)
+/// A Roman numeral in capitals.
+pub(super) fn upper_roman(text: &str) -> Option<u32> {
+    parse_roman(text).filter(|_| !text.contains(char::is_lowercase))
 }
 
 // Length of the number at the start of `text`.
 fn han_number_bytes(text: &str) -> usize {
-    text.find(|c| parse_han_digit(c).is_none())
-        .unwrap_or(text.len())
-}
-
-fn parse_han_digit(c: char) -> Option<u32> {
-    let at = "〇一二三四五六七八九"
-        .chars()
-        .position(|digit| digit == c)
-        .map(|at| at as u32);
-    at.or_else(|| c.to_digit(10)).or(match c {
-        '零' => Some(0),
-        '十' => Some(10),
-        '百' => Some(100),
-        _ => None,
-    })
-}
-
-// `十二`, `二十`, `一百零三`, `12`.
-fn parse_han_number(text: &str) -> Option<u32> {
-    let mut total = 0u32;
-    let mut digits = 0u32;
-    for c in text.chars().take(6) {
-        match parse_han_digit(c)? {
-            unit @ (10 | 100) => {
-                total = total.checked_add(digits.max(1).checked_mul(unit)?)?;
-                digits = 0;
-            }
-            digit => digits = digits.checked_mul(10)?.checked_add(digit)?,
-        }
-    }
-    Some(total + digits).filter(|number| *number > 0)
+    text.find(|c| han_digit(c).is_none()).unwrap_or(text.len())
 }
 
 // Entries of a printed table of contents have dot leaders, or a page number after a gap.
@@ -475,12 +418,13 @@ fn is_contents_entry(line: &str) -> bool {
 
 // A title after a word and a number.
 fn is_title(text: &str) -> bool {
-    let words = text.split_whitespace().count();
+    let title = TitleText::new(text);
+    let words = title.words();
     let starts_well = text.starts_with(|c: char| {
         !c.is_lowercase() && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '['))
     });
-    let ends_well = !text.ends_with([',', ';'])
-        && (!text.ends_with('.') || words <= 4 || is_capitals_text(text) || is_headline(text));
+    let ends_well = !title.is_cut_off()
+        && (!text.ends_with('.') || words <= 4 || title.is_capitals() || title.is_title_case());
     starts_well
         && ends_well
         && words <= MAX_WORDS
@@ -491,30 +435,15 @@ fn is_title(text: &str) -> bool {
 
 // After a bare number, a title must be shorter, not a sentence, and mostly capitalized unless very short.
 fn is_bare_title(text: &str) -> bool {
-    let words = text.split_whitespace().count();
+    let title = TitleText::new(text);
+    let words = title.words();
     let short = text.chars().count() <= MAX_BARE_CHARS && words <= MAX_BARE_WORDS;
-    let ends_well = !text.ends_with(['.', ':', '?', '!']) || is_capitals_text(text);
+    let ends_well = !text.ends_with(['.', ':', '?', '!']) || title.is_capitals();
     short
         && ends_well
         && is_title(text)
-        && text.chars().filter(|c| c.is_alphabetic()).count() >= 2
-        && (words <= 5 || is_headline(text))
-}
-
-// At least two thirds of the longer words are capitalized.
-fn is_headline(text: &str) -> bool {
-    let long: Vec<&str> = text
-        .split_whitespace()
-        .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4)
-        .collect();
-    let capital = long
-        .iter()
-        .filter(|word| {
-            word.trim_start_matches(|c: char| !c.is_alphanumeric())
-                .starts_with(|c: char| !c.is_lowercase())
-        })
-        .count();
-    capital * 3 >= long.len() * 2
+        && title.letters >= 2
+        && (words <= 5 || title.is_title_case())
 }
 
 // A full stop after a lower-case word means more than one sentence.
@@ -531,11 +460,6 @@ fn has_columns(text: &str) -> bool {
     text.contains("   ") || text.contains('\t')
 }
 
-// At least four cased letters, all of them capitals.
-fn is_capitals_text(text: &str) -> bool {
-    text.chars().filter(|c| c.is_uppercase()).count() >= 4 && !text.chars().any(char::is_lowercase)
-}
-
 // A line in capitals that is not an address, a table row or a sentence.
 fn is_capitals_heading(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -550,7 +474,7 @@ fn is_capitals_heading(line: &str) -> bool {
     has_word
         && short
         && ends_well
-        && is_capitals_text(line)
+        && TitleText::new(line).is_capitals()
         && !has_digits
         && line
             .chars()
@@ -598,24 +522,6 @@ mod tests {
         assert_eq!(parse_ordinal("XIV"), Some(vec![14]));
         assert_eq!(parse_ordinal("two"), Some(vec![2]));
         assert_eq!(parse_ordinal("2.3"), Some(vec![2, 3]));
-        assert_eq!(
-            (
-                parse_roman("IIX"),
-                parse_roman("XL"),
-                parse_roman("CCCXCIX"),
-                parse_roman("")
-            ),
-            (None, Some(40), Some(399), None)
-        );
-        assert_eq!(
-            (
-                parse_han_number("十二"),
-                parse_han_number("一百零三"),
-                parse_han_number("二十"),
-                parse_han_number("")
-            ),
-            (Some(12), Some(103), Some(20), None)
-        );
         assert_eq!(parse_ordinal("A1"), None);
         assert_eq!(parse_decimals("1.2.3.4.5.6.7.8.9.10"), None);
     }
