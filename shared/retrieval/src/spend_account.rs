@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stemma_engine::jobs::SpendAmount;
+use stemma_store::spend::SpendAmount;
 use tokio::sync::Notify;
 
 /// Limits of spending; `None`: no limit.
