@@ -234,7 +234,8 @@ impl<'a> DocumentFeatures<'a> {
     pub(super) fn quote(&self, at: u32, most_chars: usize) -> (String, Option<BodyLine<'a>>) {
         let sentence = &self.sentences[at as usize];
         let lines = &self.nodes[self.section_of_sentence[at as usize] as usize].lines;
-        let (first, last) = (sentence.start, sentence.end);
+        let first = sentence.start;
+        let last = sentence.end;
         let parts = (first.0..=last.0).map_while(|number| {
             let line = lines.get(number as usize)?.text;
             let from = if number == first.0 {

@@ -358,7 +358,8 @@ impl PairBuilder<'_> {
     }
 
     fn compare_texts(&self, one: u32, other: u32, pair: &mut Pair) {
-        let (left, right) = (&self.left, &self.right);
+        let left = &self.left;
+        let right = &self.right;
         if !left.features.has_text || !right.features.has_text {
             return;
         }
@@ -420,7 +421,8 @@ impl PairBuilder<'_> {
 
     // The sentences with most changed words, in reading order, without table rows.
     fn top_reworded(&self, changes: &SentenceDiff) -> Vec<SentenceRewording> {
-        let (left, right) = (self.left.features, self.right.features);
+        let left = self.left.features;
+        let right = self.right.features;
         let mut candidates: Vec<(usize, u32, u32)> = changes
             .reworded
             .iter()

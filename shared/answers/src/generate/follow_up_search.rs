@@ -365,7 +365,8 @@ impl Reference {
         let mut numbered = None;
         for (_, section) in tree.walk() {
             let mut words = title_words(&section.title);
-            let (first, second) = (words.next(), words.next());
+            let first = words.next();
+            let second = words.next();
             if first.as_deref() == Some(kind) && second.as_deref() == Some(&self.number) {
                 named = Some(section);
             }

@@ -81,7 +81,8 @@ impl SearchTree {
             above.push(at);
         }
         for at in (0..nodes.len()).rev() {
-            let (end, best_below) = (nodes[at].end, nodes[at].best_below);
+            let end = nodes[at].end;
+            let best_below = nodes[at].best_below;
             if let Some(parent) = nodes[at].parent {
                 let parent = &mut nodes[parent];
                 parent.end = parent.end.max(end);
