@@ -13,7 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 // Index of a word in the [`Lexicon`].
 pub(super) type Word = u32;
 
-// `common_subsequence_len` has one bit per word in a `u128`.
+// Bounds the comparison of two sentences, which takes the product of their lengths.
 pub(super) const MAX_SENTENCE_WORDS: usize = 120;
 // A longer sentence is cut after certain words, see `SentenceSplitter::is_long`.
 const LONG_SENTENCE_WORDS: usize = 60;
