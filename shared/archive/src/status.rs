@@ -101,7 +101,7 @@ impl Archive {
         Ok((listed.doc(), claimed.unwrap_or(listed.version().seq)))
     }
 
-    // The claimed version after that of the listed tree or run.
+    // The claimed version, if it is newer than the listed tree or run.
     pub(crate) async fn newer_version(&self, listed: &CatalogDocument) -> PortResult<Option<u64>> {
         let claimed = self.claimed_version(listed).await?;
         Ok(claimed.filter(|seq| *seq > listed.version().seq))

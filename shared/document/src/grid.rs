@@ -1,4 +1,4 @@
-//! Tables that a file declares: which cells of which row are on a line.
+//! Tables that a file declares: the cells on a line, with their row.
 
 use crate::ByteSpan;
 

@@ -103,7 +103,7 @@ impl JobStatus {
             })
     }
 
-    // A job of which nothing else is known.
+    // A job without any other record.
     fn unknown(job: &JobId, state: &'static str, now_ms: u64) -> Self {
         Self {
             job: job.clone(),

@@ -1,4 +1,4 @@
-//! What sets a heading apart from text: its look, next to that of most of the text, and its words.
+//! What sets a heading apart from text: its look, compared with the look of the body text, and its words.
 //!
 //! Every reader of lines asks here. Rules about the place of a line, such as the space above it, come on top
 //! (`line_rules.rs` of `stemma-outline` for trees).

@@ -88,7 +88,7 @@ impl PageContext {
         query_url(path, params.iter().copied().chain(collection))
     }
 
-    /// The address of a page with parameters of which some are changed; an empty value removes one.
+    /// The address of a page with some parameters changed; an empty value removes one.
     pub fn changed_url<'a>(
         &self,
         path: &str,

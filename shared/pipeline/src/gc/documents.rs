@@ -117,8 +117,8 @@ impl DocumentSearch<'_> {
         }))
     }
 
-    // Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
-    // newest version also what is known, and the one before it replaces the newest if that was torn.
+    // Claims that no run reads any more, and whose trees are gone or go now. The two newest stay: the newest says what is
+    // known of the document, and the one before replaces it if it was torn.
     fn settled_claims(
         self,
         doc: DocId,
@@ -152,7 +152,7 @@ impl DocumentSearch<'_> {
         for seq in existing.iter().filter_map(|key| blob_keys::parse_seq(key)) {
             written_ms.entry(seq).or_insert(unrecorded_ms);
         }
-        // A tree became superfluous when the second newer tree was published.
+        // A tree is no longer needed once two newer trees are published.
         let seqs: Vec<u64> = written_ms.keys().copied().collect();
         let scope = blob_keys::document_scope(self.collection, doc);
         // The objects that a tree refers to: its text and its correction.
