@@ -44,11 +44,7 @@ pub enum RequestStage {
     Describe,
     Analyze,
     RouteDocuments,
-    Select,
-    Value,
-    Descend,
-    Rank,
-    Read,
+    ScoreSections,
     Answer,
     Restate,
     ChooseTool,
@@ -59,20 +55,16 @@ pub enum RequestStage {
 
 impl RequestStage {
     // A stage is recognized by all properties of its row.
-    const PROPERTIES: [(&'static [&'static str], Self); 17] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 13] = [
         (&["lines"], Self::Transcribe),
         (&["figures"], Self::DescribePage),
+        (&["thinking", "sections"], Self::ScoreSections),
         (&["sections"], Self::ReadWindow),
         (&["summaries"], Self::Summarize),
         (&["summary"], Self::Summarize),
         (&["description", "issuer", "form"], Self::Describe),
-        (&["topic", "aspects"], Self::Analyze),
+        (&["topic", "locations"], Self::Analyze),
         (&["documents"], Self::RouteDocuments),
-        (&["thinking", "nodes"], Self::Select),
-        (&["thinking", "values"], Self::Value),
-        (&["thinking", "branches"], Self::Descend),
-        (&["thinking", "ranking"], Self::Rank),
-        (&["thinking", "readings"], Self::Read),
         (&["answerable", "claims"], Self::Answer),
         (&["standalone"], Self::Restate),
         (&["tool", "pattern"], Self::ChooseTool),
@@ -96,11 +88,7 @@ impl RequestStage {
             Self::Describe => "describe",
             Self::Analyze => "analyze",
             Self::RouteDocuments => "route_documents",
-            Self::Select => "select",
-            Self::Value => "value",
-            Self::Descend => "descend",
-            Self::Rank => "rank",
-            Self::Read => "read",
+            Self::ScoreSections => "score_sections",
             Self::Answer => "answer",
             Self::Restate => "restate_question",
             Self::ChooseTool => "choose_tool",
@@ -111,7 +99,10 @@ impl RequestStage {
 
     /// Whether it searches sections or documents for a question.
     pub(crate) fn is_search(self) -> bool {
-        self >= Self::Analyze && self <= Self::Read
+        matches!(
+            self,
+            Self::Analyze | Self::RouteDocuments | Self::ScoreSections
+        )
     }
 
     /// The property with the list of its answer; empty if it has none.
@@ -353,6 +344,7 @@ mod tests {
     fn stage_is_inferred_from_the_schema() {
         let stage = |names: &[&str]| RequestStage::from_schema(&schema(names)).name();
         assert_eq!(stage(&["sections"]), "read_window");
+        assert_eq!(stage(&["thinking", "sections"]), "score_sections");
         assert_eq!(
             stage(&["description", "issuer", "form", "language"]),
             "describe"

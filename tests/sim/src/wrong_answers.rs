@@ -41,12 +41,7 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
         }
         RequestStage::Describe => all(&mut lie, |value| *value = "Another".into()),
         RequestStage::Analyze => lie["topic"] = "another".into(),
-        RequestStage::RouteDocuments
-        | RequestStage::Select
-        | RequestStage::Value
-        | RequestStage::Descend
-        | RequestStage::Rank
-        | RequestStage::Read => {
+        RequestStage::RouteDocuments | RequestStage::ScoreSections => {
             list(&mut lie, question.stage.property(), inverted);
         }
         RequestStage::Restate => lie["standalone"] = "What is something else?".into(),
@@ -240,8 +235,8 @@ mod tests {
                 json!({"tool": "search", "document": "a"}),
             ),
             (
-                RequestStage::Value,
-                json!({"values": [{"id": "0001", "score": 0.9}]}),
+                RequestStage::ScoreSections,
+                json!({"sections": [{"id": "0001", "score": 0.9}]}),
             ),
         ];
         for (stage, good) in cases {
@@ -262,7 +257,7 @@ mod tests {
                 let sections = lie["sections"].as_array().into_iter().flatten();
                 assert!(
                     sections
-                        .map(|one| one["page"].as_u64().unwrap())
+                        .filter_map(|one| one["page"].as_u64())
                         .all(|page| (1..=3).contains(&page)),
                     "{lie}"
                 );

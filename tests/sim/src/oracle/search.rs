@@ -46,7 +46,7 @@ struct QuestionFacts<'a> {
 pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed: u64) -> Value {
     let facts = question_facts(golds, question);
     let score = |key: &str, truth: f64| {
-        let name = format!("{}\n{}\n{key}", question.stage.name(), facts.question);
+        let name = format!("{}\n{key}", facts.question);
         let shift = SeededRng::new(seed, "noise", name.as_bytes()).between(-noise, noise);
         ((truth + shift).clamp(0.0, 1.0) * 1_000.0).round() / 1_000.0
     };
@@ -68,9 +68,12 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest, noise: f64, seed:
             let entries = entries(question);
             let mut scored: Vec<(f64, &ListingEntry)> = entries
                 .iter()
-                .map(|entry| (score(&entry.id, relevance(&facts, entry)), entry))
+                .map(|entry| {
+                    let evidence = format!("{}\n{}", entry.id, entry.words);
+                    (score(&evidence, relevance(&facts, entry)), entry)
+                })
                 .collect();
-            if matches!(question.stage, RequestStage::Select | RequestStage::Descend) {
+            if !question.system.contains("every one") {
                 scored.retain(|(score, _)| *score >= MIN_GOOD_SCORE);
                 scored.sort_by(|a, b| b.0.total_cmp(&a.0));
                 scored.truncate(MAX_SECTIONS);
@@ -185,13 +188,8 @@ fn analysis(facts: &QuestionFacts<'_>) -> Value {
         .filter(|word| word.len() > 5)
         .take(6)
         .collect();
-    let years = facts
-        .question
-        .split(|c: char| !c.is_ascii_digit())
-        .filter(|word| word.len() == 4);
     json!({
-        "topic": words.join(" "), "aspects": [facts.question], "kind": "fact", "key_terms": words,
-        "years": years.filter_map(|year| year.parse::<u16>().ok()).collect::<Vec<_>>(), "locations": [],
+        "topic": words.join(" "), "locations": [],
     })
 }
 
@@ -203,22 +201,26 @@ pub(super) fn normalize_whitespace(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const EVERY: &str = "Score every one.";
     const LISTING: &str = "0000 | p 1-9 | All\n  0001 | p 4 | Cash flows | capital expenditure\n    “words of it”\n  0002 | \
                            p 8-9 | Risks";
 
-    fn ask(property: &str, noise: f64, seed: u64) -> Vec<(String, f64)> {
+    fn ask(system: &str, listing: &str, noise: f64, seed: u64) -> Vec<(String, f64)> {
         let fence = |name: &str, text: &str| {
             format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
         };
         let user = [
             fence("Question", "What was  capital spent?"),
             fence("Document", "ACME_2022.pdf"),
-            fence("Listing", LISTING),
+            fence("Listing", listing),
         ];
-        let schema = json!({ "json_schema": { "schema": { "properties": { "thinking": {}, property: {} } } } });
-        let message = json!({ "role": "user", "content": user.join("\n\n") });
+        let schema = json!({ "json_schema": { "schema": { "properties": { "thinking": {}, "sections": {} } } } });
+        let messages = json!([
+            { "role": "system", "content": system },
+            { "role": "user", "content": user.join("\n\n") },
+        ]);
         let question =
-            PromptRequest::parse(&json!({ "messages": [message], "response_format": schema }))
+            PromptRequest::parse(&json!({ "messages": messages, "response_format": schema }))
                 .unwrap();
         let gold = Gold {
             question: "What was capital spent?".into(),
@@ -226,7 +228,7 @@ mod tests {
             pages: vec![4],
         };
         let reply = answer(&[gold], &question, noise, seed);
-        reply[property]
+        reply["sections"]
             .as_array()
             .unwrap()
             .iter()
@@ -241,14 +243,14 @@ mod tests {
 
     #[test]
     fn narrower_answer_sections_score_higher() {
-        let values = ask("values", 0.0, 1);
+        let values = ask(EVERY, LISTING, 0.0, 1);
         assert_eq!(values[1], ("0001".into(), 0.95));
         assert!(
             values[0].1 > 0.6 && values[0].1 < 0.8 && values[2].1 < 0.5,
             "{values:?}"
         );
         assert_eq!(
-            ask("nodes", 0.0, 1)
+            ask("Name the best.", LISTING, 0.0, 1)
                 .iter()
                 .map(|(id, _)| id.as_str())
                 .collect::<Vec<_>>(),
@@ -258,8 +260,8 @@ mod tests {
 
     #[test]
     fn noise_is_bounded_and_depends_on_the_evidence() {
-        let truth = ask("values", 0.0, 1);
-        let noisy = ask("values", 0.2, 1);
+        let truth = ask(EVERY, LISTING, 0.0, 1);
+        let noisy = ask(EVERY, LISTING, 0.2, 1);
         assert!(
             truth
                 .iter()
@@ -267,8 +269,9 @@ mod tests {
                 .all(|(a, b)| (a.1 - b.1).abs() <= 0.2001)
                 && truth != noisy
         );
-        assert_eq!(noisy, ask("values", 0.2, 1));
-        assert_ne!(noisy, ask("values", 0.2, 2));
-        assert_ne!(noisy, ask("readings", 0.2, 1));
+        assert_eq!(noisy, ask(EVERY, LISTING, 0.2, 1));
+        assert_ne!(noisy, ask(EVERY, LISTING, 0.2, 2));
+        let other = LISTING.replace("words of it", "other words");
+        assert_ne!(noisy, ask(EVERY, &other, 0.2, 1));
     }
 }
