@@ -1,13 +1,13 @@
 //! What sets a heading apart from text: its look, compared with the look of the body text, and its words.
 //!
-//! Every reader of lines asks here. Rules about the place of a line, such as the space above it, come on top
+//! Trees, doubts and search ask here. Rules about the place of a line, such as the space above it, come on top
 //! (`line_rules.rs` of `stemma-outline` for trees).
 
 use std::collections::BTreeMap;
 
 use stemma_document::{Emphasis, Line};
 
-use crate::terms::is_cjk;
+use crate::terms::{self, is_cjk};
 use crate::vocabulary::SMALL_TITLE_WORDS;
 
 /// Text larger than the body by more points is large.
@@ -24,6 +24,8 @@ const LINE_BYTES: usize = 300;
 pub const PLAIN_WORDS: usize = 14;
 /// A line of as many words is text, and not a cell or a label.
 const TEXT_WORDS: usize = 7;
+/// At least one of as many letters is of such lines where they show the look of the body.
+const TEXT_SHARE: usize = 4;
 
 /// How text is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,12 +84,21 @@ impl BodyLook {
         })
     }
 
-    /// From lines with their texts.
+    /// From lines with their texts. Where few letters are text, as on slides, all lines count.
     pub fn from_lines<'l>(lines: impl IntoIterator<Item = (&'l str, &'l Line)>) -> Self {
-        Self::new(lines.into_iter().map(|(text, line)| {
-            let is_text = text.split_whitespace().nth(TEXT_WORDS - 1).is_some();
+        let lines = lines.into_iter().map(|(text, line)| {
+            let is_text = terms::count(text) >= TEXT_WORDS;
             (TextLook::from(line), text.len(), is_text)
-        }))
+        });
+        let lines: Vec<(TextLook, usize, bool)> = lines.collect();
+        let (mut all, mut text) = (0, 0);
+        for (_, letters, is_text) in &lines {
+            all += letters;
+            text += if *is_text { *letters } else { 0 };
+        }
+        let has_text = text * TEXT_SHARE >= all;
+        let lines = lines.into_iter();
+        Self::new(lines.map(|(look, letters, is_text)| (look, letters, is_text && has_text)))
     }
 
     /// In points.
@@ -179,7 +190,8 @@ impl<'t> TitleText<'t> {
         self.lower == 0 && !self.text.contains(is_cjk)
     }
 
-    /// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital.
+    /// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital or a letter of a
+    /// script without them.
     pub fn is_title_case(&self) -> bool {
         let mut all = 0;
         let mut capital = 0;
@@ -188,7 +200,7 @@ impl<'t> TitleText<'t> {
             if letters >= 4 && !SMALL_TITLE_WORDS.contains(word) {
                 all += 1;
                 let first = word.chars().find(|c| c.is_alphanumeric());
-                capital += usize::from(first.is_some_and(|c| c.is_uppercase() || is_cjk(c)));
+                capital += usize::from(first.is_some_and(is_no_small_letter));
             }
         }
         capital * 10 >= all * 6
@@ -201,8 +213,7 @@ impl<'t> TitleText<'t> {
 
     /// Whether it starts with a capital or a letter of a script without them.
     pub fn starts_capital(&self) -> bool {
-        self.text
-            .starts_with(|c: char| c.is_alphabetic() && !c.is_lowercase())
+        self.text.starts_with(is_no_small_letter)
     }
 
     /// Whether the sentence goes on behind it.
@@ -211,8 +222,14 @@ impl<'t> TitleText<'t> {
     }
 }
 
+fn is_no_small_letter(c: char) -> bool {
+    c.is_alphabetic() && !c.is_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
+    use stemma_document::{Pt, StyleRun};
+
     use super::*;
 
     fn look(size: f32, bold: bool) -> TextLook {
@@ -249,5 +266,47 @@ mod tests {
         assert!(TitleText::new("Results of Operations with a View").is_title_case());
         assert!(TitleText::new("“Risk Factors” and other matters of Note").is_title_case());
         assert!(!TitleText::new("Before installation check the following").is_title_case());
+        // Hebrew has no capitals.
+        assert!(TitleText::new("תנאי התשלום והאספקה בין הצדדים המתקשרים").is_title_case());
+    }
+
+    fn line(size: f32) -> Line {
+        let run = StyleRun {
+            end: 1,
+            size: Pt::new(size),
+            ..StyleRun::default()
+        };
+        Line {
+            runs: vec![run],
+            ..Line::default()
+        }
+    }
+
+    #[test]
+    fn the_body_is_what_most_lines_show_where_few_are_text() {
+        let size = |lines: &[(&str, f32)]| {
+            let lines: Vec<(&str, Line)> = lines
+                .iter()
+                .map(|(text, size)| (*text, line(*size)))
+                .collect();
+            BodyLook::from_lines(lines.iter().map(|(text, line)| (*text, line))).size()
+        };
+        let slide = [
+            ("A title of seven words over bullets", 24.0),
+            ("Sales rose in all regions", 12.0),
+            ("Costs were lower than before", 12.0),
+            ("Two plants were closed in May", 12.0),
+            ("Cash flow was used for debt", 12.0),
+            ("Prices of wood are stable", 12.0),
+        ];
+        assert_eq!(size(&slide), 12.0);
+        let table = "2023 1,749 1,603 1,502 1,400 1,300 1,200 1,100";
+        let chinese = [
+            ("公司营业收入增长百分之十二，净利润为三亿元。", 10.5),
+            ("研发投入增加，现金流量净额减少。", 10.5),
+            (table, 9.0),
+            (table, 9.0),
+        ];
+        assert_eq!(size(&chinese), 10.5);
     }
 }
