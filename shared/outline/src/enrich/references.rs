@@ -18,6 +18,8 @@ use crate::structure::numbering::NumberClass;
 const MAX_SECTION_WORDS: usize = 400_000;
 // Another document is named within this many words after a mention (`Item 7 of our Form 10-K`).
 const OWNER_WORDS: usize = 12;
+// Greater ones are letters or words: `C`, `MIX`.
+const MAX_ROMAN: u32 = 89;
 
 /// All mentions in the own texts of sections, in reading order, each once per section, at most `limit`.
 ///
@@ -170,7 +172,9 @@ fn parse_number(word: &str, kind: NumberClass) -> Option<String> {
             digits || (lettered && (letters == 1 || is_roman(number)))
         }
         NumberClass::Page => {
-            digits || (lettered && number.contains('-')) || parse_roman(number).is_some()
+            digits
+                || (lettered && number.contains('-'))
+                || parse_roman(number).is_some_and(|number| number <= MAX_ROMAN)
         }
         // `Item 601` belongs to a regulation, and `Notes 650` is an amount.
         NumberClass::Note | NumberClass::Item => {
@@ -183,7 +187,8 @@ fn parse_number(word: &str, kind: NumberClass) -> Option<String> {
 }
 
 fn is_roman(number: &str) -> bool {
-    parse_roman(number).is_some() && number.starts_with(char::is_uppercase)
+    parse_roman(number).is_some_and(|number| number <= MAX_ROMAN)
+        && number.starts_with(char::is_uppercase)
 }
 
 /// Whether the word begins a heading or a row of contents: at the start of a line, with a capital, punctuation or nothing

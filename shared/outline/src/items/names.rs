@@ -41,6 +41,10 @@ pub(super) fn heavy_words(title: &str) -> Vec<String> {
 /// The number of a title `Note 12. …` or `12. …`, and whether it says `Note`.
 pub(super) fn note_number(title: &str) -> Option<(u32, bool)> {
     let number = first_number(title)?;
+    // `Note A` is another numbering.
+    if number.text.len() > 2 || number.text.contains(|c: char| !c.is_ascii_digit()) {
+        return None;
+    }
     match number.class {
         NumberClass::Note => Some((number.value, true)),
         NumberClass::Decimal(1) => Some((number.value, false)),

@@ -132,7 +132,10 @@ impl SecForm {
         lines: impl Iterator<Item = &'l str>,
     ) -> Option<Self> {
         let mut keys = cover
-            .filter(|line| line.starts_with(['F', 'f']))
+            .filter(|line| {
+                let mut letters = line.chars().filter(|c| c.is_alphanumeric());
+                matches!(letters.next(), Some('F' | 'f'))
+            })
             .map(titles::normalize_key);
         keys.find_map(|key| Self::from_cover(&key))
             .or_else(|| Self::from_headings(lines.filter_map(item_grammar::parse_heading)))

@@ -143,9 +143,11 @@ fn find_items(lines: &[String]) -> Vec<TextItem> {
 
 /// The signatures behind the last Item, or the index of exhibits behind these.
 fn closing(rows: &[TextRow]) -> Option<TextItem> {
-    let row = rows
-        .iter()
-        .find(|row| titles::is_signature(&titles::normalize_key(&row.text)))?;
+    let row = rows.iter().find(|row| {
+        let key = titles::normalize_key(&row.text);
+        // A power of attorney is also in the list of exhibits.
+        titles::is_signature(&key) && key != "powerofattorney"
+    })?;
     Some(TextItem {
         lines: (row.line, row.line),
         title: row.text.clone(),
