@@ -77,7 +77,7 @@ impl Stage for Paginate {
 
     const NAME: &'static str = "paginate";
     // Another tag of the cover raises it.
-    const REVISION: u32 = 12 + FactDefinition::TAGGED;
+    const REVISION: u32 = 13 + FactDefinition::TAGGED;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);

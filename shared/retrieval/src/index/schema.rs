@@ -18,7 +18,7 @@ use crate::lexicon::Lexicon;
 use stemma_catalog::property::{Property, PropertyType};
 
 // Increase this when entries or tokens change; a changed lexicon or property changes the index revision by itself.
-const REVISION: u32 = 14;
+const REVISION: u32 = 15;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
