@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use similar::{Algorithm, DiffTag, capture_diff_slices};
+use stemma_document::common_subsequence_len;
 
 use super::features::DocumentFeatures;
 use super::sentences::{Lexicon, Word};
@@ -67,7 +67,7 @@ pub(super) fn diff_sentences(
     changes
         .reworded
         .extend(rows.into_iter().map(|(one, other)| {
-            let common = common_subsequence_len(left.sentence(one), right.sentence(other));
+            let common = common_words(left.sentence(one), right.sentence(other));
             (one, other, common)
         }));
     let (similar, removed, added) = pair_similar((left, ones), (right, others), lexicon);
@@ -161,7 +161,7 @@ fn pair_similar(
         for rank in touched.iter().take(MAX_COMPARED) {
             let other = others[*rank as usize];
             let with = right.sentence(other);
-            let common = common_subsequence_len(sentence, with);
+            let common = common_words(sentence, with);
             let alike = (2 * common) as f32 / (sentence.len() + with.len()) as f32;
             if alike >= MIN_REWORDED_SHARE {
                 candidates.push((alike, *one, other, common));
@@ -198,11 +198,7 @@ fn lettered_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
     words.filter(|word| lexicon.has_letter(*word)).collect()
 }
 
-// Length of the longest common subsequence of words.
-fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
-    capture_diff_slices(Algorithm::Myers, one, other)
-        .into_iter()
-        .filter(|op| op.tag() == DiffTag::Equal)
-        .map(|op| op.old_range().len() as u32)
-        .sum()
+// The number of words that two sentences have in the same order.
+fn common_words(one: &[Word], other: &[Word]) -> u32 {
+    u32::try_from(common_subsequence_len(one, other)).unwrap_or(u32::MAX)
 }

@@ -37,6 +37,7 @@ mod page_origin;
 pub mod pageindex;
 pub mod roman_numerals;
 mod source;
+mod subsequence;
 pub mod text;
 pub mod time_format;
 mod tree;
@@ -63,6 +64,7 @@ pub use source::{
     ByteSpan, Defect, Destination, Emphasis, Extent, Heading, Line, LineRole, Link, OutlineItem,
     Page, Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
 };
+pub use subsequence::common_subsequence_len;
 pub use tree::{
     Gap, Method, ModelAnswers, Provenance, RecognizedPage, Reference, ReferenceTarget, Section,
     SectionKind, SectionSpan, SectionTree, Summary,

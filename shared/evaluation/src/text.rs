@@ -5,10 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
-use similar::{Algorithm, DiffTag, capture_diff_slices};
 use stemma_archive::{ApiError, Archive};
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_document::{Page, SourceBody};
+use stemma_document::{Page, SourceBody, common_subsequence_len};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::SkippedEntry;
@@ -130,7 +129,7 @@ pub fn score(gold: &str, predicted: &str) -> TextScore {
     let predicted = normalize(predicted);
     let gold_words: Vec<&str> = gold.split_whitespace().collect();
     let predicted_words: Vec<&str> = predicted.split_whitespace().collect();
-    let common_order = common_subsequence_length(&gold_words, &predicted_words);
+    let common_order = common_subsequence_len(&gold_words, &predicted_words);
     let word_count = gold_words.len() + predicted_words.len();
     TextScore {
         words: bag_f1(&gold_words, &predicted_words),
@@ -225,15 +224,6 @@ fn bag_f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
         }
     }
     2.0 * common as f64 / (a.len() + b.len()) as f64
-}
-
-/// Length of the longest common subsequence.
-fn common_subsequence_length(a: &[&str], b: &[&str]) -> usize {
-    capture_diff_slices(Algorithm::Myers, a, b)
-        .into_iter()
-        .filter(|op| op.tag() == DiffTag::Equal)
-        .map(|op| op.old_range().len())
-        .sum()
 }
 
 #[cfg(test)]
