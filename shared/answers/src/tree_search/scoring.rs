@@ -244,8 +244,8 @@ impl Scorer<'_> {
 
 #[derive(Debug, Deserialize)]
 struct RawReply {
-    #[serde(default)]
-    thinking: String,
+    // Some models write null.
+    thinking: Option<String>,
     sections: Vec<RawScore>,
 }
 
@@ -279,7 +279,10 @@ impl RawReply {
             }
         }
         Ok(ScoringReply {
-            thinking: truncate(&one_line(&self.thinking), THINKING_CHARS),
+            thinking: truncate(
+                &one_line(&self.thinking.unwrap_or_default()),
+                THINKING_CHARS,
+            ),
             scores,
         })
     }
