@@ -170,11 +170,10 @@ impl Archive {
             ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
         };
         if order != DocumentOrder::default() {
-            let documents = self
-                .catalog
-                .set_of(contents.documents.iter().map(|it| it.doc()))?;
-            let documents = self.catalog.list_ordered(&documents, order, None);
-            contents.documents = documents.collect::<PortResult<_>>()?;
+            let positions = contents.documents.into_iter();
+            let mut documents: Vec<_> = positions.map(|it| (order.position(&it), it)).collect();
+            documents.sort_by(|(one, _), (other, _)| order.compare(one, other));
+            contents.documents = documents.into_iter().map(|(_, it)| it).collect();
         }
         Ok(contents)
     }

@@ -64,6 +64,7 @@ pub struct FactInfo {
     pub value: Option<String>,
     /// Whether the value is a number.
     pub numeric: bool,
+    /// As the document prints it.
     pub displayed: String,
     /// Decimal places to which it is rounded; `INF` if exact.
     pub decimals: Option<String>,
