@@ -5,7 +5,7 @@
 //! - A [`flow`] is ordinary Rust that is replayed ([`replay`]): it reads outcomes and stops where one is missing.
 //! - A coordinator ([`coordinator`]) publishes the tasks that flows request. Workers ([`executor`]) store, notify, and
 //!   only then acknowledge ([`consumer`]).
-//! - Everything runs on four ports: [`queue`], [`ledger`], [limits](stemma_store::limit) and [blobs](stemma_store::blobs).
+//! - Everything runs on ports: [`queue`], [`ledger`], [`objects`], [limits](stemma_store::limit) and [blobs](stemma_store::blobs).
 //!
 //! The artifact is checkpoint, idempotency key, cache entry and unit of retry at once. A lost message therefore only
 //! delays a job, and neither a crash nor a second run pays for the same work twice. The engine never overwrites an

@@ -1,4 +1,4 @@
-//! The four ports of the engine and the clock. Calls to queue, ledger and blobs are retried.
+//! The ports of the engine and the clock. Calls to queue, ledger and blobs are retried.
 
 use std::sync::Arc;
 
