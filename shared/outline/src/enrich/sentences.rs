@@ -185,13 +185,13 @@ fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
     let mut first_figure = None;
     for word in text.split_whitespace() {
         words += 1;
-        if is_figure(word) {
+        if is_cell(word) {
             figures += 1;
             first_figure = first_figure
                 .or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
         }
     }
-    let ends_with_figure = text.split_whitespace().last().is_some_and(is_figure);
+    let ends_with_figure = text.split_whitespace().last().is_some_and(is_cell);
     let dense = figures >= 2 && figures * 10 >= words * 3;
     let aligned =
         figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
@@ -202,6 +202,11 @@ fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
     }
     let end = leader.into_iter().chain(first_figure).min().unwrap_or(0);
     Some(row_name(&text[..end]))
+}
+
+// A figure, or what is in place of one or apart from it at the end of a cell.
+fn is_cell(word: &str) -> bool {
+    is_figure(word) || matches!(word, "-" | ")" | "—%")
 }
 
 /// The name of a row from the text before its figures; empty if that is not a name or only half of one.
@@ -353,11 +358,11 @@ mod tests {
     #[test]
     fn table_rows_give_labels_and_no_sentences() {
         let source = paged(&[
-            "Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\n2023 2022\nThey fell.",
+            "Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\nGoodwill - -\n2023 2022\nThey fell.",
         ]);
         let prose = prose_of(&source);
         assert_eq!(complete_sentences(&prose), ["Sales rose.", "They fell."]);
-        assert_eq!(prose.labels, ["Net sales", "Gross profit"]);
+        assert_eq!(prose.labels, ["Net sales", "Gross profit", "Goodwill"]);
     }
 
     #[test]
