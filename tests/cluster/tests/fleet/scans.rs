@@ -8,12 +8,31 @@ use serde_json::Value;
 use stemma_cluster::compare::{bucket_trees, differences, trees};
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_document::Collection;
-use stemma_filings::{FilingKind, Spec, generate};
 use stemma_store::blobs::FolderBlobs;
 
 const BUCKET: &str = "scans";
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
+const LINES: [&str; 5] = [
+    "The company makes anvils and sells them in nine countries.",
+    "Sales rose in each of the four quarters of the year.",
+    "Two new plants began to work in the spring.",
+    "The board proposes the same dividend as last year.",
+    "No other event is known that readers should hear of.",
+];
+
+/// A low page with a few lines, because text recognition takes seconds for a whole one, at low priority.
+fn page() -> String {
+    let lines = LINES.map(|line| format!("T* ({line}) Tj ")).concat();
+    let content = format!("BT /F1 24 Tf 72 160 Td (Overview) Tj /F1 12 Tf 24 TL {lines}ET");
+    format!(
+        "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\
+         2 0 obj\n<</Type/Pages/Count 1/Kids[3 0 R]>>\nendobj\n\
+         3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 200]/Contents 4 0 R/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>\nendobj\n\
+         4 0 obj\n<</Length {}>>stream\n{content}\nendstream\nendobj\ntrailer\n<</Root 1 0 R>>\nstartxref\n0\n%%EOF\n",
+        content.len()
+    )
+}
 
 async fn ask(fleet: &ServiceFleet, arguments: &[&str]) -> Value {
     let output = fleet.run(arguments, COMMAND_TIMEOUT).await.unwrap();
@@ -26,13 +45,9 @@ async fn scans_wait_for_a_worker_of_their_lane_and_give_the_same_trees() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let filing = generate(&Spec {
-        pages: 1,
-        ..Spec::new(FilingKind::EarningsRelease, 7)
-    });
     let filings = folder.path().join("filings");
     std::fs::create_dir(&filings).unwrap();
-    std::fs::write(filings.join("scan.pdf"), filing.pdf).unwrap();
+    std::fs::write(filings.join("scan.pdf"), page()).unwrap();
     let filings = filings.to_str().unwrap();
 
     let local_store = folder.path().join("store");
