@@ -54,9 +54,11 @@ fn child(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         "hang" => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
-        "spin" => loop {
-            std::hint::spin_loop();
-        },
+        // On eight threads, because one of low priority gets next to nothing on a busy machine.
+        "spin" => std::thread::scope(|threads| {
+            (1..8).for_each(|_| drop(threads.spawn(spin)));
+            spin()
+        }),
         "wait" => {
             std::thread::sleep(Duration::from_secs(2));
             Ok(b"waited".to_vec())
@@ -79,6 +81,12 @@ fn child(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
 fn recurse(depth: u8) -> u8 {
     let room = std::hint::black_box([depth; 4_096]);
     recurse(room[9]).wrapping_add(room[1])
+}
+
+fn spin() -> Result<Vec<u8>, ExtractError> {
+    loop {
+        std::hint::spin_loop();
+    }
 }
 
 fn garbage() {

@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "longer than a broker may be silent",
     ),
     ("shared/extract/tests/pool.rs", "a child hangs"),
-    ("tests/cluster/tests/procedures/", "a fault lasts"),
+    ("tests/cluster/tests/fleet/procedures/", "a fault lasts"),
     ("tests/pipeline-tests/", "simulated clock"),
 ];
 

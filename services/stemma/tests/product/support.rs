@@ -50,7 +50,7 @@ impl TestEnv {
             let kind = FilingKind::ALL[n as usize % 7];
             let contents = ContentsMode::ALL[n as usize % 5];
             let spec = Spec {
-                pages: 6 + n as u32,
+                pages: 3 + n as u32 % 4,
                 contents,
                 ..Spec::new(kind, 40 + n)
             };

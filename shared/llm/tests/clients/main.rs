@@ -1,0 +1,5 @@
+//! Tests of the clients against local servers, and of structured replies.
+
+mod anthropic;
+mod openai;
+mod structured;
