@@ -15,13 +15,14 @@ mod endpoint;
 mod error;
 mod failure_groups;
 mod filings;
+mod input_file;
 mod model_clients;
 mod models;
 mod output;
 mod page_images;
 mod prompts;
 mod sidecar;
-mod submission;
+mod submit_options;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -90,21 +90,29 @@ fn is_content(origin: &Origin) -> bool {
 }
 
 impl Submission {
-    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
-    pub fn for_removal(uri: String, path: String) -> Self {
+    /// A document whose content has this digest and size, without stated facts. `path` is only displayed.
+    pub fn from_content(uri: String, path: String, source: Digest, size_bytes: u64) -> Self {
         Self {
             name: path.rsplit('/').next().unwrap_or_default().into(),
             uri,
             path,
-            source: Digest::from_content(b""),
-            origin: Origin::Removed,
-            size_bytes: 0,
+            source,
+            origin: Origin::Content,
+            size_bytes,
             stated: BTreeMap::new(),
             filing: BTreeMap::new(),
             labels: None,
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: None,
+        }
+    }
+
+    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
+    pub fn for_removal(uri: String, path: String) -> Self {
+        Self {
+            origin: Origin::Removed,
+            ..Self::from_content(uri, path, Digest::from_content(b""), 0)
         }
     }
 
@@ -120,25 +128,19 @@ impl Submission {
         } else {
             path
         };
+        let uri = object_uri(bucket, &entry.key);
+        let source = Digest::from_object(&entry.etag, entry.size_bytes);
         Self {
-            uri: object_uri(bucket, &entry.key),
             name: entry.key.rsplit('/').next().unwrap_or_default().into(),
-            path: path.into(),
-            source: Digest::from_object(&entry.etag, entry.size_bytes),
             origin: Origin::Object {
                 etag: entry.etag.clone(),
                 version: entry.version.clone(),
             },
-            size_bytes: entry.size_bytes,
-            stated: BTreeMap::new(),
-            filing: BTreeMap::new(),
-            labels: None,
-            retry_failed: false,
-            correction: CorrectionChange::Keep,
             object: Some(SeenObject {
                 modified_ms: entry.modified_ms,
                 follow: None,
             }),
+            ..Self::from_content(uri, path.into(), source, entry.size_bytes)
         }
     }
 

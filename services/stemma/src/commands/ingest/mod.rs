@@ -32,12 +32,13 @@ use crate::commands::jobs::submit::{self, SubmitArgs};
 use crate::commands::tree;
 use crate::context::Context;
 use crate::cost::{PriceList, job_usage};
+use crate::discover::{find_files, nothing_found};
 use crate::embedded::{EmbeddedServices, documents_in_flight};
 use crate::error::{CommandError, Exit};
 use crate::filings::SelectArgs;
 use crate::model_clients::preflight;
 use crate::output::clean;
-use crate::submission::{SubmitOptions, find_files, label, nothing_found, sidecars};
+use crate::submit_options::{SubmitOptions, label};
 
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
@@ -109,11 +110,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if discovery.files.is_empty() {
         return Err(nothing_found(&discovery.filings));
     }
-    let stated = sidecars(&discovery)?;
     let retry_failed = args.rerun_failed || args.password.is_some();
     let max_bytes = config.settings.limits.max_bytes;
     let asks_in_batches = args.options.batch;
-    let mut batch = read_files(discovery, stated, retry_failed, max_bytes).await?;
+    let mut batch = read_files(discovery, retry_failed, max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
         let estimate =

@@ -20,7 +20,6 @@ use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::submission::content_submission;
 use crate::table::counted;
 
 /// Run one server that accepts, processes, searches and answers from documents.
@@ -103,7 +102,7 @@ impl UploadPort for UploadIntake {
         let submission = Submission {
             stated,
             retry_failed: true,
-            ..content_submission(uri, path, source, size_bytes)
+            ..Submission::from_content(uri, path, source, size_bytes)
         };
         let label = format!("upload of {}", submission.name);
         let job = self
