@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use stemma_edgar::{FilingFolder, FilingSelection};
-use stemma_pipeline::sources::{file_uri, is_document};
+use stemma_pipeline::sources::{document_extensions, file_uri, is_document};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -96,7 +96,7 @@ pub fn nothing_found(filings: &FilingCounts) -> CommandError {
         )
         .with_next("change --forms, --since or --cik"),
         None => {
-            let message = "no .pdf, .htm, .md, .txt or .nc file found";
+            let message = format!("no {} file found", document_extensions("or"));
             CommandError::new("input.no_documents", message)
                 .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX")
         }

@@ -16,6 +16,7 @@ use clap::Args;
 use stemma_boot::shutdown;
 use stemma_document::FactDefinition;
 use stemma_engine::flow::JobOptions;
+use stemma_pipeline::sources::document_extensions;
 use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::blobs::Blobs;
 use stemma_store::{Env, Priority};
@@ -74,9 +75,10 @@ fn after_help() -> String {
         .map(|fact| fact.name)
         .collect();
     let facts = facts.join(", ");
+    let extensions = document_extensions("and");
     format!(
         "\
-Folders are searched for .pdf, .htm, .md, .txt and .nc files; a file given by name is read whatever
+Folders are searched for {extensions} files; a file given by name is read whatever
 its extension. Unchanged files are skipped, changed files become a new version. If a run is
 interrupted, run the same command to resume.
 
