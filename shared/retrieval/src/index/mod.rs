@@ -36,12 +36,14 @@ mod near_terms;
 mod open_shards;
 mod operators;
 mod passage;
+mod passage_set;
 pub mod query;
 #[cfg(test)]
 mod query_tests;
 mod ranking;
 pub mod route;
 pub mod schema;
+mod scope_statistics;
 pub mod searcher;
 pub mod shard;
 pub mod shard_index;

@@ -17,7 +17,7 @@ use tantivy::{TantivyDocument, Term};
 
 use super::document_filter::{has_term, of_documents};
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
-use super::ranking::PassageSet;
+use super::passage_set::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;

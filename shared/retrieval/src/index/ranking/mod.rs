@@ -5,9 +5,9 @@
 //! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
 //! pages and parts that the query names, and in filings the requested statements.
 
-mod candidates;
 mod figures;
 mod filing;
+mod score_parts;
 mod selection;
 mod words;
 
@@ -16,14 +16,16 @@ use std::collections::BTreeMap;
 use stemma_reading::statement_pages::StatementKind;
 use tantivy::{DocAddress, Term};
 
-pub(super) use self::candidates::{PassageSet, ScopeStatistics};
 use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
+use self::score_parts::{ScorePart, ScoreParts};
 use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
 use super::document_filter::has_term;
 use super::document_fit::DocumentFit;
+use super::passage_set::PassageSet;
 use super::schema::{DocumentKind, Fields};
+use super::scope_statistics::ScopeStatistics;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 
@@ -34,65 +36,6 @@ const PAGE_WEIGHT: f32 = 0.7;
 const FIGURE_WEIGHT: f32 = 1.0;
 // Relative to the same word in the text, where candidates are selected.
 const FIGURE_WORD_WEIGHT: f32 = 0.5;
-
-/// The parts of a score, as returned by `explain`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum ScorePart {
-    Text,
-    Headings,
-    Labels,
-    Path,
-    Summary,
-    Adjacency,
-    Phrases,
-    RowPhrases,
-    References,
-    Statement,
-    Document,
-    Figure,
-}
-
-impl ScorePart {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            ScorePart::Text => "text",
-            ScorePart::Headings => "headings",
-            ScorePart::Labels => "labels",
-            ScorePart::Path => "path",
-            ScorePart::Summary => "summary",
-            ScorePart::Adjacency => "adjacency",
-            ScorePart::Phrases => "phrases",
-            ScorePart::RowPhrases => "row_phrases",
-            ScorePart::References => "references",
-            ScorePart::Statement => "statement",
-            ScorePart::Document => "document",
-            ScorePart::Figure => "figure",
-        }
-    }
-}
-
-// The scores of all candidates, by part.
-struct Parts {
-    scores: BTreeMap<ScorePart, Vec<f32>>,
-    totals: Vec<f32>,
-}
-
-impl Parts {
-    fn add(&mut self, part: ScorePart, scores: &[f32]) {
-        let sums = self
-            .scores
-            .entry(part)
-            .or_insert_with(|| vec![0.0; self.totals.len()]);
-        for ((sum, total), score) in sums.iter_mut().zip(&mut self.totals).zip(scores) {
-            *sum += score;
-            *total += score;
-        }
-    }
-
-    fn best(&self) -> f32 {
-        self.totals.iter().copied().fold(0.0, f32::max)
-    }
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct ScoredPassage {
@@ -242,10 +185,7 @@ impl<'q> Ranking<'q> {
         amendments: bool,
     ) -> tantivy::Result<Vec<ScoredPassage>> {
         let passages = PassageSet::new(self.searcher, candidates);
-        let mut parts = Parts {
-            scores: BTreeMap::new(),
-            totals: vec![0.0; passages.len()],
-        };
+        let mut parts = ScoreParts::new(passages.len());
         let doc_keys = passages.column("doc_key")?;
         self.words
             .score(&passages, self.scope, &self.fields, &mut parts)?;
@@ -277,12 +217,7 @@ impl<'q> Ranking<'q> {
                 doc_key: doc_keys[at],
                 page: pages[at],
                 score: parts.totals[at],
-                parts: parts
-                    .scores
-                    .iter()
-                    .map(|(part, scores)| (*part, scores[at]))
-                    .filter(|(_, score)| *score != 0.0)
-                    .collect(),
+                parts: parts.candidate_parts(at),
                 phrase: phrases.best[at].clone(),
                 statement: statements[at],
                 figure: figures[at],
@@ -315,7 +250,7 @@ impl<'q> Ranking<'q> {
         &self,
         passages: &PassageSet<'_>,
         unit: f32,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<Vec<Option<FigureMatch>>> {
         let Some(figure) = &self.parsed.figure else {
             return Ok(vec![None; passages.len()]);
@@ -337,7 +272,7 @@ impl<'q> Ranking<'q> {
         &self,
         passages: &PassageSet<'_>,
         unit: f32,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<()> {
         let references = &self.parsed.references;
         if references.is_empty() {
