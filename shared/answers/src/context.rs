@@ -16,8 +16,7 @@ use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 use stemma_store::PortResult;
 
-use super::answer::ReadSection;
-use super::page_vision::SeenPage;
+use super::answer::{ReadSection, SeenPage};
 use super::quote_target::QuoteTarget;
 pub(super) use open_document::OpenDoc;
 use passage_source::{ChosenLines, PassageSource, TextLine};

@@ -130,12 +130,7 @@ impl Vision {
             figures: described.figures,
             model: client.model().to_owned(),
             cached: usage.calls == 0,
-            usage: GenerationUsage {
-                calls: usage.calls,
-                prompt_tokens: usage.prompt_tokens,
-                output_tokens: usage.output_tokens,
-                nanodollars: usage.nanodollars,
-            },
+            usage: usage.into(),
         })
     }
 
