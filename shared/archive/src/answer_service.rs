@@ -215,20 +215,19 @@ impl SnapshotAnswerer {
         question: &AskRequest,
         log: &EventLog,
     ) -> Result<Answer, AnswerError> {
+        let tools = match question.mode {
+            AnswerMode::Search => None,
+            AnswerMode::Auto | AnswerMode::Agent => {
+                let in_scope = self
+                    .archive
+                    .restricted(&question.within, &question.filter)?;
+                Some(AgentTools::new(Arc::new(in_scope), question.item.clone()))
+            }
+        };
+        let tools = tools.as_ref().map(|tools| tools as &dyn ToolSet);
         let mut sink = log;
-        if question.mode == AnswerMode::Search {
-            return self
-                .cached_answerer(None)
-                .answer_as(id, question, &mut sink)
-                .await;
-        }
-        let in_scope = Arc::new(
-            self.archive
-                .restricted(&question.within, &question.filter)?,
-        );
-        let tools = AgentTools::new(in_scope, question.item.clone());
-        self.cached_answerer(Some(&tools))
-            .answer_as(id, question, &mut sink)
+        self.cached_answerer(tools)
+            .answer(id, question, &mut sink)
             .await
     }
 }
