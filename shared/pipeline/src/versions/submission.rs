@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CompanionFile, CorrectionRef, Digest, DocumentVersion, Origin};
+use stemma_engine::flow::JobEntry;
 use stemma_engine::objects::ObjectMeta;
-use stemma_store::RunHeader;
 use stemma_store::env::Millis;
+use stemma_store::{PortError, PortResult, RunHeader};
 
 use crate::filing_folders::PlannedObject;
 use crate::sources::object_uri;
+
+// Bytes per token when collections are weighed for fairness: most of a PDF is not text.
+const BYTES_PER_TOKEN: u64 = 16;
 
 /// A submitted document: the content of [`stemma_engine::jobs::JobEntry::input`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +179,18 @@ impl Submission {
             }),
             ..self
         }
+    }
+
+    /// The entry of the document in a job.
+    ///
+    /// # Errors
+    /// A permanent [`PortError`] when it cannot be encoded.
+    pub fn job_entry(&self) -> PortResult<JobEntry> {
+        let weight = self.size_bytes / BYTES_PER_TOKEN + 1;
+        let input = serde_json::to_value(self).map_err(|error| {
+            PortError::permanent("blobs.put", format!("{}: {error}", self.path))
+        })?;
+        Ok(JobEntry { weight, input })
     }
 
     /// The submission that repeats the document of a run; `None` if the run has no document.

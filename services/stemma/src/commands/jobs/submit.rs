@@ -14,7 +14,7 @@ use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
 use stemma_pipeline::sources::SourceWriter;
-use stemma_roles::coordinator::{SubmitRequest, job_entry, start_job};
+use stemma_roles::coordinator::{SubmitRequest, start_job};
 use stemma_store::{PortResult, Priority, Retrying};
 
 use super::runner::JobRunner;
@@ -208,7 +208,7 @@ impl Submitter<'_> {
             retry_failed: self.retry_failed,
             ..submission
         };
-        let entry = job_entry(&submission)?;
+        let entry = submission.job_entry()?;
         self.submitting.push(&self.ports.blobs, entry).await?;
         let submitted = self.submitting.entries();
         if submitted.is_multiple_of(PROGRESS_EVERY) {
