@@ -7,6 +7,7 @@
 
 mod figures;
 mod filing;
+mod references;
 mod score_parts;
 mod selection;
 mod words;
@@ -18,6 +19,7 @@ use tantivy::{DocAddress, Term};
 
 use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
+use self::references::score_references;
 use self::score_parts::{ScorePart, ScoreParts};
 use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
@@ -29,9 +31,6 @@ use super::scope_statistics::ScopeStatistics;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 
-// Shares of the best word score for a named caption, and for a named page or the table of contents.
-const CAPTION_WEIGHT: f32 = 0.5;
-const PAGE_WEIGHT: f32 = 0.7;
 // A displayed figure with exactly the name and period of the query is as good as all of its words.
 const FIGURE_WEIGHT: f32 = 1.0;
 // Relative to the same word in the text, where candidates are selected.
@@ -203,7 +202,10 @@ impl<'q> Ranking<'q> {
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
         let statements = rules.score_statements(unit, &phrases, &mut parts)?;
-        self.score_references(&passages, unit, &mut parts)?;
+        if !self.parsed.references.is_empty() {
+            let scores = score_references(&self.parsed.references, &passages, &self.fields, unit)?;
+            parts.add(ScorePart::References, &scores);
+        }
         rules.score_documents(&self.documents, unit, &mut parts)?;
         let figures = self.score_figures(&passages, unit, &mut parts)?;
         let pages = passages.column("page")?;
@@ -265,62 +267,5 @@ impl<'q> Ranking<'q> {
             parts.add(ScorePart::Figure, &scores.collect::<Vec<_>>());
         }
         Ok(matches)
-    }
-
-    // Pages, captions and the table of contents that the query names.
-    fn score_references(
-        &self,
-        passages: &PassageSet<'_>,
-        unit: f32,
-        parts: &mut ScoreParts,
-    ) -> tantivy::Result<()> {
-        let references = &self.parsed.references;
-        if references.is_empty() {
-            return Ok(());
-        }
-        let mut scores = vec![0.0_f32; passages.len()];
-        for caption in &references.captions {
-            let term = Term::from_field_text(self.fields.captions, caption);
-            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
-                *score += if found { unit * CAPTION_WEIGHT } else { 0.0 };
-            }
-        }
-        let pages = passages.column("page")?;
-        let counts = passages.column("pages")?;
-        let contents = passages.column("contents")?;
-        let mut add_page = |page: Option<u64>, weight: f32| {
-            for (at, score) in scores.iter_mut().enumerate() {
-                let is_named = pages[at] > 0 && pages[at] == page.unwrap_or(counts[at]);
-                *score += if is_named { unit * weight } else { 0.0 };
-            }
-        };
-        if references.last_page {
-            add_page(None, PAGE_WEIGHT);
-        }
-        for page in references
-            .pages
-            .iter()
-            .copied()
-            .chain(references.cover.then_some(1))
-        {
-            add_page(Some(u64::from(page)), PAGE_WEIGHT);
-        }
-        for page in &references.pages {
-            let term = Term::from_field_text(self.fields.label, &page.to_string());
-            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
-                *score += if found { unit * PAGE_WEIGHT } else { 0.0 };
-            }
-        }
-        if references.contents {
-            for (score, contents) in scores.iter_mut().zip(contents) {
-                *score += if contents > 0 {
-                    unit * PAGE_WEIGHT
-                } else {
-                    0.0
-                };
-            }
-        }
-        parts.add(ScorePart::References, &scores);
-        Ok(())
     }
 }
