@@ -19,6 +19,7 @@ pub mod builder;
 mod claim;
 pub mod commit;
 pub mod doc_mapper;
+pub mod document_entry;
 mod document_filter;
 mod document_fit;
 pub mod entry;

@@ -10,9 +10,9 @@ use tantivy::collector::Count;
 use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
+use super::document_entry::doc_key;
 use super::document_filter::{all_of, any_term, filter_query, has_term, of_documents};
 use super::document_fit::DocumentFit;
-use super::entry::doc_key;
 use super::evidence::{self, Evidence};
 use super::hits::HitList;
 use super::missing::MissingTerms;
