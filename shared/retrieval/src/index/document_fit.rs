@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_reading::dates::LatestPeriod;
+use stemma_reading::query_period::LatestPeriod;
 use tantivy::Term;
 
 use super::passage_set::PassageSet;

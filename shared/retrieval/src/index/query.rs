@@ -32,7 +32,7 @@ use crate::search::{
     SearchNote, SearchResults, SearchStats,
 };
 use stemma_catalog::property::Property;
-use stemma_reading::dates::QueryPeriod;
+use stemma_reading::query_period::QueryPeriod;
 use stemma_reading::tokenizer::tokenize;
 
 // Passages that are scored together. The hits of the best ones come before those of the next ones, so that a list stays the
