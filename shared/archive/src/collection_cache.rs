@@ -18,8 +18,9 @@ use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::commit::{IndexCommit, MissingDocuments};
+use stemma_retrieval::index::doc_mapper::DocMapper;
 use stemma_retrieval::index::local_index::{IndexSettings, LocalIndex};
-use stemma_retrieval::index::{IndexError, query, schema};
+use stemma_retrieval::index::{IndexError, query};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
@@ -104,7 +105,7 @@ impl CollectionCache {
             blobs: Arc::clone(blobs),
             collection: collection.clone(),
         });
-        let mapper = Arc::new(schema::doc_mapper());
+        let mapper = Arc::new(DocMapper::current());
         let index = LocalIndex::new(index, blobs, collection, &documents, &mapper);
         let tree_searcher = model.map(|model| model.tree_searcher(&env, blobs, collection));
         let aliases = AliasReader::new(env.clone(), blobs, collection);
