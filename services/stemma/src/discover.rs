@@ -3,32 +3,24 @@
 //! Folders are walked for supported formats; a file given by name is taken whatever its extension. Symbolic links
 //! inside a folder are not followed, and one that leads out of the folder is skipped and listed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use stemma_document::Digest;
 use stemma_edgar::{FilingFolder, FilingSelection};
-use stemma_pipeline::sources::{file_uri, is_document, open_regular};
+use stemma_pipeline::sources::{document_extensions, file_uri, is_document};
 
-use crate::filings::{FilingCounts, slashed, take_folders};
-use crate::submission::StatedFacts;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiscoveredFile {
-    pub absolute_path: PathBuf,
-    /// Folder path below where it was found, and its name; `/`-separated. Equal names from several arguments begin with
-    /// the folders that tell them apart.
-    pub relative_path: String,
-    // The folder it was found in, or that of a file given by name.
-    root: PathBuf,
-}
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::filings::{FilingCounts, SelectArgs, mismatch, slashed, take_folders};
+use crate::input_file::InputFile;
+use crate::sidecar;
 
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// The files, by their absolute path.
-    pub files: Vec<DiscoveredFile>,
+    pub files: Vec<InputFile>,
     /// URIs of the folders that were walked: known documents below them without a file were deleted.
     pub roots: Vec<String>,
     /// Skipped paths with the reason: links, special files, unreadable folders.
@@ -37,10 +29,6 @@ pub struct Discovery {
     pub other: BTreeMap<String, usize>,
     /// What was decided about filings of EDGAR.
     pub filings: FilingCounts,
-    /// What index files say of documents in mirrored folders.
-    pub filing_facts: HashMap<PathBuf, StatedFacts>,
-    /// Label linkbases of documents in mirrored folders.
-    pub labels: HashMap<PathBuf, PathBuf>,
     /// Arguments that name nothing, or nothing that can be read. They do not stop the others.
     pub missing: Vec<DiscoverError>,
 }
@@ -69,18 +57,64 @@ impl DiscoverError {
     }
 }
 
+/// The files for `paths` that `select` chooses, with the facts of their sidecars. The store itself is never searched.
+///
+/// # Errors
+/// Nothing can be read, or a sidecar cannot be used.
+pub fn find_files(
+    paths: &[PathBuf],
+    select: &SelectArgs,
+    context: &Context,
+) -> Result<Discovery, CommandError> {
+    let selection = select.selection();
+    let mut discovery = discover(paths, context.store.folder(), &selection).map_err(|error| {
+        CommandError::new("input.not_found", error.to_string())
+            .with_next("check the path; see the examples in `stemma ingest --help`")
+    })?;
+    sidecar::add_facts(&mut discovery.files)?;
+    if !selection.is_empty() {
+        let counts = &mut discovery.filings;
+        discovery
+            .files
+            .retain(|file| match mismatch(file, &selection) {
+                None => true,
+                Some(reason) => {
+                    counts.filter(reason);
+                    false
+                }
+            });
+    }
+    Ok(discovery)
+}
+
+/// The error of a command that found nothing to read.
+pub fn nothing_found(filings: &FilingCounts) -> CommandError {
+    match filings.line() {
+        Some(line) => CommandError::new(
+            "input.no_documents",
+            format!("no document is chosen ({line})"),
+        )
+        .with_next("change --forms, --since or --cik"),
+        None => {
+            let message = format!("no {} file found", document_extensions("or"));
+            CommandError::new("input.no_documents", message)
+                .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX")
+        }
+    }
+}
+
 /// Finds the files for `arguments`; `-` reads a list of paths from standard input, one per line. `skip` (the
 /// store) is never walked. Of a mirrored folder of EDGAR the documents are taken, if `selection` chooses the filing.
 ///
 /// # Errors
 /// [`DiscoverError`] if no argument can be read.
-pub fn discover(
+fn discover(
     arguments: &[PathBuf],
     skip: Option<&Path>,
     selection: &FilingSelection,
 ) -> Result<Discovery, DiscoverError> {
-    let mut in_folders: Vec<DiscoveredFile> = Vec::new();
-    let mut by_path: BTreeMap<PathBuf, DiscoveredFile> = BTreeMap::new();
+    let mut in_folders: Vec<InputFile> = Vec::new();
+    let mut by_path: BTreeMap<PathBuf, InputFile> = BTreeMap::new();
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
     let mut paths = Vec::new();
@@ -115,16 +149,15 @@ pub fn discover(
             walk.run();
         } else if root.is_file() {
             let name = display(Path::new(root.file_name().unwrap_or_default()));
-            by_path.entry(root.clone()).or_insert(DiscoveredFile {
-                root: root.parent().unwrap_or(&root).to_path_buf(),
-                absolute_path: root,
-                relative_path: name,
-            });
+            let folder = root.parent().unwrap_or(&root).to_path_buf();
+            let file = InputFile::new(root.clone(), name, folder);
+            by_path.entry(root).or_insert(file);
         } else {
             discovery.skipped.push((path, "not a regular file".into()));
         }
     }
-    take_folders(in_folders, &mut by_path, selection, &mut discovery);
+    let other = &mut discovery.other;
+    discovery.filings = take_folders(in_folders, &mut by_path, selection, other);
     discovery.files = by_path.into_values().collect();
     keep_distinct_folders(&mut discovery.files);
     if discovery.files.is_empty() && !discovery.missing.is_empty() {
@@ -134,7 +167,7 @@ pub fn discover(
 }
 
 // Where arguments have files of the same name, the paths of all their files start at the folder they share.
-fn keep_distinct_folders(files: &mut [DiscoveredFile]) {
+fn keep_distinct_folders(files: &mut [InputFile]) {
     let mut by_path: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
     for file in files.iter() {
         let roots = by_path.entry(&file.relative_path).or_default();
@@ -160,29 +193,6 @@ fn keep_distinct_folders(files: &mut [DiscoveredFile]) {
             file.relative_path = display(path.unwrap_or(&file.absolute_path));
         }
     }
-}
-
-/// The bytes of a file, read once from start to end.
-pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(file)?;
-    let size = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    if size <= max_bytes {
-        file.take(max_bytes.saturating_add(1))
-            .read_to_end(&mut bytes)?;
-    }
-    let size = size.max(bytes.len() as u64);
-    if size > max_bytes {
-        Err(io::ErrorKind::FileTooLarge.into())
-    } else {
-        Ok(bytes)
-    }
-}
-
-/// Digest and size of a file.
-pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
-    let bytes = read(file, max_bytes)?;
-    Ok((Digest::from_content(&bytes), bytes.len() as u64))
 }
 
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, DiscoverError> {
@@ -229,9 +239,9 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
 struct Walk<'a> {
     root: &'a Path,
     skip: Option<&'a Path>,
-    by_path: &'a mut BTreeMap<PathBuf, DiscoveredFile>,
+    by_path: &'a mut BTreeMap<PathBuf, InputFile>,
     // Files of mirrored folders of EDGAR, of which only some are documents.
-    in_folders: &'a mut Vec<DiscoveredFile>,
+    in_folders: &'a mut Vec<InputFile>,
     discovery: &'a mut Discovery,
 }
 
@@ -269,18 +279,11 @@ impl Walk<'_> {
     }
 
     fn add_file(&mut self, file: &Path) {
-        if file
-            .file_name()
-            .is_some_and(|name| name == crate::sidecar::NAME)
-        {
+        if file.file_name().is_some_and(|name| name == sidecar::NAME) {
             return;
         }
         let path = display(file.strip_prefix(self.root).unwrap_or(file));
-        let found = DiscoveredFile {
-            absolute_path: file.into(),
-            relative_path: path,
-            root: self.root.into(),
-        };
+        let found = InputFile::new(file.into(), path, self.root.into());
         let parent = file.parent().map(slashed).unwrap_or_default();
         if FilingFolder::from_path(&parent).is_some() {
             self.in_folders.push(found);
@@ -355,21 +358,6 @@ mod tests {
             discovered.skipped
         );
         assert_eq!(discovered.other.get("docx"), Some(&1));
-    }
-
-    #[test]
-    fn oversized_files_are_not_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.md");
-        fs::write(&file, "twelve bytes").unwrap();
-        assert_eq!(
-            digest(&file, 12).unwrap(),
-            (Digest::from_content(b"twelve bytes"), 12)
-        );
-        assert_eq!(
-            digest(&file, 11).unwrap_err().kind(),
-            io::ErrorKind::FileTooLarge
-        );
     }
 
     #[test]

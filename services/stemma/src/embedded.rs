@@ -9,30 +9,17 @@ use stemma_engine::Ports;
 use stemma_engine::coordinator::Observer;
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::queue::Lane;
-use stemma_extract::{
-    ExtractError, ExtractJob, ModelFile, PackageManager, Pool, PoolSettings, Task,
-};
+use stemma_extract::{ModelFile, PackageManager};
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
 use stemma_roles::worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, LocalConfig};
+use crate::children::extraction_pool;
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::model_clients::model_clients;
-
-/// The hidden subcommand that turns this binary into an extraction child.
-pub const EXTRACT_CHILD: &str = "extract-child";
-
-/// What an extraction child does with a document.
-pub fn run_task(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
-    match job.task {
-        Task::Text | Task::TextAndPictures => stemma_pipeline::stages::extract_document(job),
-        Task::Image(request) => stemma_render::draw_png(&job, &request),
-        Task::Recognize(ref request) => stemma_ocr::read_page(&job, request),
-    }
-}
 
 // Up to this many tasks share one call to a model.
 const TASKS_PER_CALL: u16 = 8;
@@ -226,25 +213,4 @@ pub fn documents_in_flight(config: &Config) -> usize {
         .map(|(_, slots)| usize::from(*slots))
         .sum();
     config.local.open_documents.min(2 * slots)
-}
-
-/// The children that read documents.
-pub fn extraction_pool(local: &LocalConfig) -> std::io::Result<Pool> {
-    child_settings(local).map(Pool::new)
-}
-
-/// The settings of children that read or draw documents.
-pub fn child_settings(local: &LocalConfig) -> std::io::Result<PoolSettings> {
-    let command = vec![
-        std::env::current_exe()?.into_os_string(),
-        EXTRACT_CHILD.into(),
-    ];
-    Ok(PoolSettings {
-        size: usize::from(local.concurrency()),
-        recycle_after_documents: local.recycle_after_documents,
-        recycle_above_bytes: local.recycle_above_bytes,
-        memory_limit_bytes: local.memory_limit_bytes,
-        max_reply_bytes: local.max_reply_bytes,
-        ..PoolSettings::new(command)
-    })
 }

@@ -1,12 +1,10 @@
 //! Filings of EDGAR among the files of an ingest: which files of a mirrored folder are documents, and which filings are
 //! chosen. What is left out is counted.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use serde::Serialize;
 use stemma_document::{CompanionFile, Digest, FactDefinition, FilingFacts, Origin};
 use stemma_edgar::{
@@ -17,10 +15,8 @@ use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, summarize_file};
 use stemma_pipeline::sources::{MAX_COMPANION_BYTES, SourceWriter, open_regular};
 
-use crate::discover::{DiscoveredFile, Discovery, read};
 use crate::error::CommandError;
-use crate::sidecar::{self, SidecarError, SidecarFacts};
-use crate::submission::StatedFacts;
+use crate::input_file::{InputFile, read, read_apart};
 
 /// Which filings to ingest.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -116,15 +112,17 @@ fn clause(what: &str, counts: impl Iterator<Item = (&'static str, usize)>) -> Op
     (!counts.is_empty()).then(|| format!("{what}: {}", counts.join(", ")))
 }
 
-/// Takes the documents of mirrored folders among `files`. `by_path` has all other files that were found; a full submission
-/// next to a folder is removed there if the documents of the folder are read.
+/// Takes the documents of mirrored folders among `files`, and counts what it decided. `by_path` has all other files that were
+/// found; a full submission next to a folder is removed there if the documents of the folder are read. Files with unsupported
+/// extensions are counted in `other`.
 pub fn take_folders(
-    files: Vec<DiscoveredFile>,
-    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
+    files: Vec<InputFile>,
+    by_path: &mut BTreeMap<PathBuf, InputFile>,
     selection: &FilingSelection,
-    discovery: &mut Discovery,
-) {
-    let mut folders: BTreeMap<PathBuf, BTreeMap<String, DiscoveredFile>> = BTreeMap::new();
+    other: &mut BTreeMap<String, usize>,
+) -> FilingCounts {
+    let mut counts = FilingCounts::default();
+    let mut folders: BTreeMap<PathBuf, BTreeMap<String, InputFile>> = BTreeMap::new();
     for file in files {
         if let Some(parent) = file.absolute_path.parent() {
             let files = folders.entry(parent.to_path_buf()).or_default();
@@ -155,38 +153,27 @@ pub fn take_folders(
         let plan = FolderPlan::new(&folder, &names, &index);
         if let Some(reason) = selection.mismatch(&FilingSummary::new(&index.header, Some(&folder)))
         {
-            discovery.filings.filter(reason);
+            counts.filter(reason);
             continue;
         }
-        discovery.filings.count(&plan);
+        counts.count(&plan);
         for name in &plan.other {
             let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-            *discovery.other.entry(extension.to_lowercase()).or_default() += 1;
+            *other.entry(extension.to_lowercase()).or_default() += 1;
         }
         for document in plan.documents {
-            let Some(file) = files.remove(&document.name) else {
+            let Some(mut file) = files.remove(&document.name) else {
                 continue;
             };
             if !folder.is_submission(&document.name) {
-                let facts = index_facts(&folder, &index, document.entry.as_ref());
-                discovery
-                    .filing_facts
-                    .insert(file.absolute_path.clone(), facts);
+                file.filing = index_facts(&folder, &index, document.entry.as_ref());
             }
-            if let Some(labels) = document.labels.as_ref().and_then(|name| files.get(name)) {
-                let labels = labels.absolute_path.clone();
-                discovery.labels.insert(file.absolute_path.clone(), labels);
-            }
+            let labels = document.labels.as_ref().and_then(|name| files.get(name));
+            file.labels = labels.map(|labels| labels.absolute_path.clone());
             by_path.insert(file.absolute_path.clone(), file);
         }
     }
-}
-
-/// Reads a file in a thread of its own. The inner error is a file that cannot be read.
-pub async fn read_apart(path: PathBuf, max_bytes: u64) -> Result<io::Result<Bytes>, CommandError> {
-    let read = tokio::task::spawn_blocking(move || read(&path, max_bytes)).await;
-    let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
-    Ok(read.map(Bytes::from))
+    counts
 }
 
 /// Reads a label linkbase and stores it, also where workers read the files: it is small, and may be changed before they do. One
@@ -214,42 +201,17 @@ pub async fn store_labels(
     Ok(Ok(Box::new(labels)))
 }
 
-/// Removes the files outside of mirrored folders that a filter does not choose: by the header of a submission, the sidecar,
-/// or the path.
-///
-/// # Errors
-/// A sidecar that cannot be used.
-pub fn filter_files(
-    discovery: &mut Discovery,
-    selection: &FilingSelection,
-) -> Result<(), SidecarError> {
-    if selection.is_empty() {
-        return Ok(());
+/// Why the filters do not choose a file outside of mirrored folders, whose files were filtered as they were taken: by the header
+/// of a submission, the sidecar, or the path.
+pub fn mismatch(file: &InputFile, selection: &FilingSelection) -> Option<FilterMismatch> {
+    match file.filing.is_empty() {
+        true => selection.mismatch(&summary(file)),
+        false => None,
     }
-    let mut sidecars: HashMap<PathBuf, SidecarFacts> = HashMap::new();
-    let mut chosen = Vec::new();
-    for file in std::mem::take(&mut discovery.files) {
-        // Folders were filtered as they were taken.
-        if discovery.filing_facts.contains_key(&file.absolute_path) {
-            chosen.push(file);
-            continue;
-        }
-        let parent = file.absolute_path.parent().unwrap_or(Path::new(""));
-        let facts = match sidecars.entry(parent.to_path_buf()) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => unread.insert(sidecar::read(parent)?),
-        };
-        let facts = facts.get(&file_name(&file.absolute_path));
-        match selection.mismatch(&summary(&file.absolute_path, facts)) {
-            None => chosen.push(file),
-            Some(reason) => discovery.filings.filter(reason),
-        }
-    }
-    discovery.files = chosen;
-    Ok(())
 }
 
-fn summary(path: &Path, sidecar: Option<&StatedFacts>) -> FilingSummary {
+fn summary(input: &InputFile) -> FilingSummary {
+    let path = &input.absolute_path;
     let mut head = Vec::new();
     let file = open_regular(path);
     // What cannot be read fails later, with its reason.
@@ -260,7 +222,7 @@ fn summary(path: &Path, sidecar: Option<&StatedFacts>) -> FilingSummary {
         head.clear();
     }
     let mut summary = summarize_file(&slashed(path), &head);
-    let stated = |name: &str| sidecar.and_then(|facts| facts.get(name).cloned());
+    let stated = |name: &str| input.stated.get(name).cloned();
     summary.form = stated("form").or(summary.form);
     summary.filed = stated("filed").or(summary.filed);
     summary.ciks.extend(stated("cik"));

@@ -4,6 +4,7 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+mod children;
 mod commands;
 mod config;
 mod context;
@@ -15,13 +16,14 @@ mod endpoint;
 mod error;
 mod failure_groups;
 mod filings;
+mod input_file;
 mod model_clients;
 mod models;
 mod output;
 mod page_images;
 mod prompts;
 mod sidecar;
-mod submission;
+mod submit_options;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -164,7 +166,7 @@ fn main() -> ExitCode {
     // The extraction child applies its sandbox first: limits set later would not bind threads that already run.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|argument| argument == embedded::EXTRACT_CHILD)
+        .is_some_and(|argument| argument == children::EXTRACT_CHILD)
     {
         return extract_child();
     }
@@ -238,7 +240,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
 }
 
 fn extract_child() -> ExitCode {
-    match stemma_extract::serve(embedded::run_task) {
+    match stemma_extract::serve(children::run_task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -11,8 +11,8 @@ use stemma_extract::Pool;
 use stemma_pipeline::sources::{SchemeRouter, SourceStore};
 use stemma_store::Env;
 
+use crate::children::child_settings;
 use crate::context::Context;
-use crate::embedded::child_settings;
 use crate::error::CommandError;
 
 // Pages drawn at once. Reading and searching need the other cores, and each child may use the memory of one document.

@@ -8,6 +8,7 @@
 //! ignored. Unknown columns and invalid values are errors, because a misspelt column would silently be lost.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,15 @@ use stemma_boot::config::nearest;
 use stemma_document::FactDefinition;
 use stemma_pipeline::sources::open_regular;
 
+use crate::error::CommandError;
+use crate::input_file::InputFile;
+
 pub const NAME: &str = "metadata.csv";
 // Cells are held in memory, and an empty cell takes twenty times its bytes, so the file size is bounded.
 const MAX_BYTES: u64 = 16 << 20;
 
-pub type SidecarFacts = BTreeMap<String, BTreeMap<String, String>>;
+// Facts by the name of the file.
+type SidecarFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Why a sidecar cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -30,8 +35,36 @@ pub struct SidecarError {
     pub problem: String,
 }
 
-/// Reads the sidecar of a folder; empty if there is none.
-pub fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
+impl From<SidecarError> for CommandError {
+    fn from(error: SidecarError) -> Self {
+        Self::new("input.metadata_invalid", error.to_string())
+            .with_next("correct the file; `stemma ingest --help` lists its columns")
+    }
+}
+
+/// Adds to each file the facts that the sidecar of its folder states.
+///
+/// # Errors
+/// A sidecar that cannot be used.
+pub fn add_facts(files: &mut [InputFile]) -> Result<(), SidecarError> {
+    let mut folders: HashMap<PathBuf, SidecarFacts> = HashMap::new();
+    for file in files {
+        let path = &file.absolute_path;
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            continue;
+        };
+        let sidecar = match folders.entry(folder.to_path_buf()) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => unread.insert(read(folder)?),
+        };
+        let facts = sidecar.remove(name.to_string_lossy().as_ref());
+        file.stated = facts.unwrap_or_default();
+    }
+    Ok(())
+}
+
+// The sidecar of a folder; empty if there is none.
+fn read(folder: &Path) -> Result<SidecarFacts, SidecarError> {
     let path = folder.join(NAME);
     match fs::symlink_metadata(&path) {
         Ok(metadata) if metadata.is_file() => {}

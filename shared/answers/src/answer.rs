@@ -3,13 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
-use super::event::{AnswerEvent, AnswerStep, EventSink};
-use super::page_vision::SeenPage;
 use super::request::{AnswerMode, is_false};
+use crate::tree_search::SessionUsage;
 use stemma_retrieval::search::{AppliedFilter, MissingTerm, Snippet};
-
-// Approximate characters of one text delta.
-const CHUNK_CHARS: usize = 80;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
@@ -58,74 +54,39 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// All events of the answer, in their original order: the position of an event in a stream never changes.
-    pub fn events(&self) -> Vec<AnswerEvent> {
-        let mut events = Vec::new();
-        self.replay(&mut events);
-        events
-    }
-
-    // Sends all events of the answer again.
-    pub(super) fn replay(&self, events: &mut dyn EventSink) {
-        events.send(AnswerEvent::Route(self.searched.without_names()));
-        for (index, step) in self.steps.iter().enumerate() {
-            events.send(AnswerEvent::Step(step.clone()));
-            for section in self.sections.iter().filter(|section| section.step == index) {
-                events.send(AnswerEvent::Section(ReadSection {
-                    cited: false,
-                    ..section.clone()
-                }));
-            }
-        }
-        self.send_content(events);
-    }
-
-    // Sends the stored content: text deltas, each citation before the first delta that names it, usage, and the whole answer.
-    pub(super) fn send_content(&self, events: &mut dyn EventSink) {
-        let mut sent_citations: Vec<&str> = Vec::new();
-        for piece in text_chunks(&self.text) {
-            for citation in &self.citations {
-                if piece.contains(&format!("[{}]", citation.id))
-                    && !sent_citations.contains(&citation.id.as_str())
-                {
-                    sent_citations.push(&citation.id);
-                    events.send(AnswerEvent::Citation(citation.clone()));
-                }
-            }
-            events.send(AnswerEvent::Delta {
-                text: piece.to_owned(),
-            });
-        }
-        // Citations that the text does not name still belong to the answer.
-        for citation in &self.citations {
-            if !sent_citations.contains(&citation.id.as_str()) {
-                events.send(AnswerEvent::Citation(citation.clone()));
-            }
-        }
-        events.send(AnswerEvent::Usage(self.usage));
-        events.send(AnswerEvent::Done(Box::new(self.clone())));
-    }
-
     pub fn citation(&self, id: &str) -> Option<&Citation> {
         self.citations.iter().find(|citation| citation.id == id)
     }
 }
 
-/// Splits a text into deltas that end after a space; joined, they are the text.
-pub fn text_chunks(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let far = rest
-            .char_indices()
-            .nth(CHUNK_CHARS)
-            .map_or(rest.len(), |(at, _)| at);
-        let end = rest[far..]
-            .find(' ')
-            .map_or(rest.len(), |space| far + space + 1);
-        let (piece, tail) = rest.split_at(end);
-        rest = tail;
-        (!piece.is_empty()).then_some(piece)
-    })
+/// A step on the way to an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerStep {
+    pub kind: StepKind,
+    /// A few words, without text of documents.
+    pub what: String,
+    /// The model's own reason; empty when no model was asked.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub thinking: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The question was split or rewritten.
+    Plan,
+    Search,
+    /// Text was read.
+    Read,
+    Tool,
+    /// A tool call was rejected: no such tool, or outside the scope of the question.
+    Refused,
+    /// The model was asked.
+    Ask,
+    /// Quotes and numbers were compared with pages.
+    Check,
+    /// The model was unavailable, or a limit was reached.
+    Degrade,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -292,6 +253,18 @@ impl Claim {
     }
 }
 
+/// A page whose picture a model saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenPage {
+    pub doc_id: String,
+    /// The document's file name.
+    pub name: String,
+    /// Physical page (1-based).
+    pub page: u32,
+    /// `3M_2022_10K#p=47`.
+    pub locator: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Degradation {
     /// Stable code: `model.not_configured`, `model.breaker_open`, `answer.limit_reached` …
@@ -396,4 +369,15 @@ pub struct GenerationUsage {
     /// Cost at current prices in billionths of a dollar, when prices are known. Never stored, since prices change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanodollars: Option<u64>,
+}
+
+impl From<SessionUsage> for GenerationUsage {
+    fn from(usage: SessionUsage) -> Self {
+        Self {
+            calls: usage.calls,
+            prompt_tokens: usage.prompt_tokens,
+            output_tokens: usage.output_tokens,
+            nanodollars: usage.nanodollars,
+        }
+    }
 }

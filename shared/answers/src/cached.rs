@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde::{Serialize, Serializer};
 use stemma_document::{Collection, DocId};
 
+use super::AnswerError;
 use super::answer::Answer;
 use super::document_scope::documents_in_scope;
 use super::event::{AnswerEvent, EventSink};
@@ -16,7 +16,6 @@ use super::prompt;
 use super::request::{AnswerLimits, AskRequest, ConversationTurn, MAX_EARLIER};
 use super::store::{AnswerStore, answer_id};
 use super::tools::ToolSet;
-use super::{AnswerError, Answerer};
 use crate::tree_search::{TreeSearchSources, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
 use stemma_retrieval::search::DocumentScope;
@@ -71,22 +70,20 @@ impl Serialize for TreeVersions {
     }
 }
 
-#[async_trait]
-impl Answerer for CachedAnswerer<'_> {
-    async fn answer(
-        &self,
-        question: &AskRequest,
-        events: &mut dyn EventSink,
-    ) -> Result<Answer, AnswerError> {
-        self.answer_as(&self.answer_id(question)?, question, events)
-            .await
-    }
-
-    fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
+impl CachedAnswerer<'_> {
+    /// Checks a question without answering it, by the rules of [`CachedAnswerer::answer`].
+    ///
+    /// # Errors
+    /// [`AnswerError::Question`] when it is empty, too long, or asks for more than an answer may cost.
+    pub fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
         self.check_normalized(&self.normalized(question))
     }
 
-    fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
+    /// The id under which a complete answer over the current trees is stored: a digest over every document in scope.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
         let question = self.normalized(question);
         let model = self
             .tree_searcher
@@ -118,18 +115,11 @@ impl Answerer for CachedAnswerer<'_> {
         )))
     }
 
-    async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
-        Ok(self.store.get_promised(id).await?)
-    }
-}
-
-impl CachedAnswerer<'_> {
-    /// Like [`Answerer::answer`], for a caller that has already computed [`Answerer::answer_id`] of this question: the id is a
-    /// digest over every document in scope.
+    /// Answers a question, whose [`CachedAnswerer::answer_id`] is `id`: from the store, or by generating the answer.
     ///
     /// # Errors
-    /// Those of [`Answerer::answer`].
-    pub async fn answer_as(
+    /// [`AnswerError`] when there are no documents to answer from, or the store or index cannot be read.
+    pub async fn answer(
         &self,
         id: &str,
         question: &AskRequest,

@@ -6,13 +6,15 @@ use stemma_catalog::catalog::Catalog;
 use stemma_document::{Collection, DocId, PageNo};
 use stemma_store::PortResult;
 
-use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
+use super::answer::{
+    Claim, Computation, FinalAnswer, Operand, RejectedCounts, SeenPage, missing_sentence,
+};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
-use super::page_vision::{Picture, SeenPage};
+use super::page_vision::Picture;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;

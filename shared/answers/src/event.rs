@@ -1,10 +1,13 @@
-//! Progress events of an answer.
+//! Progress events of an answer, and the events that a stored answer sends again.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::answer::{Answer, GenerationUsage, ReadSection, SearchSummary};
+use super::answer::{Answer, AnswerStep, GenerationUsage, ReadSection, SearchSummary};
 use super::citation::Citation;
+
+// Approximate characters of one text delta.
+const CHUNK_CHARS: usize = 80;
 
 /// A progress event. Order: `route`, then `step`s and `section`s, then `delta`s with the
 /// `citation`s they name, `usage`, `done`. `error` may come at any point and is the last.
@@ -48,36 +51,6 @@ impl AnswerEvent {
     }
 }
 
-/// A step on the way to an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswerStep {
-    pub kind: StepKind,
-    /// A few words, without text of documents.
-    pub what: String,
-    /// The model's own reason; empty when no model was asked.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    pub thinking: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    /// The question was split or rewritten.
-    Plan,
-    Search,
-    /// Text was read.
-    Read,
-    Tool,
-    /// A tool call was rejected: no such tool, or outside the scope of the question.
-    Refused,
-    /// The model was asked.
-    Ask,
-    /// Quotes and numbers were compared with pages.
-    Check,
-    /// The model was unavailable, or a limit was reached.
-    Degrade,
-}
-
 /// Receives events. Never blocks the sender.
 pub trait EventSink: Send {
     fn send(&mut self, event: AnswerEvent);
@@ -101,4 +74,71 @@ impl EventSink for UnboundedSender<AnswerEvent> {
             tracing::trace!("the event receiver is closed");
         }
     }
+}
+
+impl Answer {
+    /// All events of the answer, in their original order: the position of an event in a stream never changes.
+    pub fn events(&self) -> Vec<AnswerEvent> {
+        let mut events = Vec::new();
+        self.replay(&mut events);
+        events
+    }
+
+    // Sends all events of the answer again.
+    pub(super) fn replay(&self, events: &mut dyn EventSink) {
+        events.send(AnswerEvent::Route(self.searched.without_names()));
+        for (index, step) in self.steps.iter().enumerate() {
+            events.send(AnswerEvent::Step(step.clone()));
+            for section in self.sections.iter().filter(|section| section.step == index) {
+                events.send(AnswerEvent::Section(ReadSection {
+                    cited: false,
+                    ..section.clone()
+                }));
+            }
+        }
+        self.send_content(events);
+    }
+
+    // Sends the stored content: text deltas, each citation before the first delta that names it, usage, and the whole answer.
+    pub(super) fn send_content(&self, events: &mut dyn EventSink) {
+        let mut sent_citations: Vec<&str> = Vec::new();
+        for piece in text_chunks(&self.text) {
+            for citation in &self.citations {
+                if piece.contains(&format!("[{}]", citation.id))
+                    && !sent_citations.contains(&citation.id.as_str())
+                {
+                    sent_citations.push(&citation.id);
+                    events.send(AnswerEvent::Citation(citation.clone()));
+                }
+            }
+            events.send(AnswerEvent::Delta {
+                text: piece.to_owned(),
+            });
+        }
+        // Citations that the text does not name still belong to the answer.
+        for citation in &self.citations {
+            if !sent_citations.contains(&citation.id.as_str()) {
+                events.send(AnswerEvent::Citation(citation.clone()));
+            }
+        }
+        events.send(AnswerEvent::Usage(self.usage));
+        events.send(AnswerEvent::Done(Box::new(self.clone())));
+    }
+}
+
+/// Splits a text into deltas that end after a space; joined, they are the text.
+pub fn text_chunks(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let far = rest
+            .char_indices()
+            .nth(CHUNK_CHARS)
+            .map_or(rest.len(), |(at, _)| at);
+        let end = rest[far..]
+            .find(' ')
+            .map_or(rest.len(), |space| far + space + 1);
+        let (piece, tail) = rest.split_at(end);
+        rest = tail;
+        (!piece.is_empty()).then_some(piece)
+    })
 }

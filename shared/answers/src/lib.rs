@@ -54,16 +54,16 @@ use async_trait::async_trait;
 use stemma_store::{PortError, PortResult};
 
 pub use answer::{
-    Answer, AnswerOutcome, Claim, ClaimState, Computation, Degradation, FinalAnswer,
-    GenerationUsage, Operand, ReadSection, RejectedCounts, SearchSummary, missing_sentence,
-    text_chunks,
+    Answer, AnswerOutcome, AnswerStep, Claim, ClaimState, Computation, Degradation, FinalAnswer,
+    GenerationUsage, Operand, ReadSection, RejectedCounts, SearchSummary, SeenPage, StepKind,
+    missing_sentence,
 };
 pub use cached::CachedAnswerer;
 pub use citation::{Citation, CitedRect, QuoteMatch};
 pub use context::SectionRequest;
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
-pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
-pub use page_vision::{PageViewer, PageVision, SeenPage};
+pub use event::{AnswerEvent, EventSink, text_chunks};
+pub use page_vision::{PageViewer, PageVision};
 pub use request::{
     AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, FURTHER_CALLS,
     FURTHER_TOKENS, MAX_EARLIER, MAX_QUESTION_CHARS, RetrievalStrategy,

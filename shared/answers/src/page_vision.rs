@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, PageNo};
 use stemma_llm::image::PageImage;
 
-use super::answer::Degradation;
+use super::answer::{Degradation, SeenPage};
 use super::context::AnswerContext;
 use crate::tree_search::LlmClient;
 
@@ -33,18 +32,6 @@ pub trait PageViewer: Send + Sync {
 pub struct PageVision<'a> {
     pub client: &'a Arc<LlmClient>,
     pub viewer: &'a dyn PageViewer,
-}
-
-/// A page whose picture a model saw.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenPage {
-    pub doc_id: String,
-    /// The document's file name.
-    pub name: String,
-    /// Physical page (1-based).
-    pub page: u32,
-    /// `3M_2022_10K#p=47`.
-    pub locator: String,
 }
 
 /// A picture that goes with the prompts of an answer.

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 
 use super::answer::{
-    Answer, AnswerOutcome, Claim, GenerationUsage, ReadSection, RejectedCounts, SearchSummary,
+    Answer, AnswerOutcome, AnswerStep, Claim, GenerationUsage, ReadSection, RejectedCounts,
+    SearchSummary, StepKind,
 };
 use super::citation::{Citation, CitedRect, QuoteMatch};
-use super::event::{AnswerStep, EventSink, StepKind};
+use super::event::EventSink;
 use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
 use stemma_store::PortResult;

@@ -1,7 +1,8 @@
 //! Further names of issuers, from the file `aliases.toml` of a collection.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use stemma_document::{Collection, Digest, blob_keys};
 use stemma_retrieval::alias_file::AliasFile;
 use stemma_store::blobs::Blobs;
@@ -41,11 +42,7 @@ impl AliasReader {
     /// # Errors
     /// The error of the first reading: of the store, or with the file and the line.
     pub(crate) async fn names(&self) -> PortResult<AliasNames> {
-        let last = self
-            .last
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let last = self.last.read().clone();
         let now_ms = self.env.now_ms();
         if let Some(last) = last
             .as_ref()
@@ -64,7 +61,7 @@ impl AliasReader {
                 }
             }
         };
-        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
+        *self.last.write() = Some(names.clone());
         Ok(names)
     }
 

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use stemma_answers::tree_search::TreeSearchSources;
 use stemma_answers::{
@@ -91,7 +92,7 @@ impl AnswerService {
     }
 
     fn collection_answers(&self, collection: &Collection) -> Arc<CollectionAnswers> {
-        let mut collections = lock(&self.collections);
+        let mut collections = self.collections.lock();
         let answers = collections.entry(collection.clone()).or_insert_with(|| {
             Arc::new(CollectionAnswers {
                 store: AnswerStore::new(self.env.clone(), Arc::clone(&self.blobs), collection),
@@ -149,7 +150,7 @@ impl SnapshotAnswerer {
 
     // The answer in progress to this question; starts one if there is none.
     fn start_or_join(&self, id: &str, question: &AskRequest) -> Arc<EventLog> {
-        let mut in_flight = lock(&self.answers.in_flight);
+        let mut in_flight = self.answers.in_flight.lock();
         if let Some(log) = in_flight.get(id) {
             return Arc::clone(log);
         }
@@ -178,7 +179,7 @@ impl SnapshotAnswerer {
                 tracing::error!(id, "answer generation panicked");
                 Err(AnswerError::Internal)
             });
-            lock(&answerer.answers.in_flight).remove(&id);
+            answerer.answers.in_flight.lock().remove(&id);
             producer.progress.send_modify(|(_, end)| *end = Some(ended));
         };
         drop(self.env.spawn(outliving(answering))); // ends with the answer
@@ -214,20 +215,19 @@ impl SnapshotAnswerer {
         question: &AskRequest,
         log: &EventLog,
     ) -> Result<Answer, AnswerError> {
+        let tools = match question.mode {
+            AnswerMode::Search => None,
+            AnswerMode::Auto | AnswerMode::Agent => {
+                let in_scope = self
+                    .archive
+                    .restricted(&question.within, &question.filter)?;
+                Some(AgentTools::new(Arc::new(in_scope), question.item.clone()))
+            }
+        };
+        let tools = tools.as_ref().map(|tools| tools as &dyn ToolSet);
         let mut sink = log;
-        if question.mode == AnswerMode::Search {
-            return self
-                .cached_answerer(None)
-                .answer_as(id, question, &mut sink)
-                .await;
-        }
-        let in_scope = Arc::new(
-            self.archive
-                .restricted(&question.within, &question.filter)?,
-        );
-        let tools = AgentTools::new(in_scope, question.item.clone());
-        self.cached_answerer(Some(&tools))
-            .answer_as(id, question, &mut sink)
+        self.cached_answerer(tools)
+            .answer(id, question, &mut sink)
             .await
     }
 }
@@ -242,7 +242,7 @@ impl EventLog {
                 let state = length.borrow_and_update();
                 state.1.clone()
             };
-            let fresh: Vec<AnswerEvent> = lock(&self.events)[sent..].to_vec();
+            let fresh: Vec<AnswerEvent> = self.events.lock()[sent..].to_vec();
             sent += fresh.len();
             fresh.into_iter().for_each(|event| events.send(event));
             if let Some(end) = end {
@@ -258,7 +258,7 @@ impl EventLog {
 impl EventSink for &EventLog {
     fn send(&mut self, event: AnswerEvent) {
         let length = {
-            let mut events = lock(&self.events);
+            let mut events = self.events.lock();
             events.push(event);
             events.len()
         };
@@ -283,7 +283,7 @@ impl Answerer for SnapshotAnswerer {
         id: &str,
         events: &mut dyn EventSink,
     ) -> Option<Result<Answer, AnswerError>> {
-        let log = lock(&self.answers.in_flight).get(id).cloned()?;
+        let log = self.answers.in_flight.lock().get(id).cloned()?;
         Some(log.stream_to(events).await)
     }
 
@@ -305,7 +305,7 @@ impl Answerer for SnapshotAnswerer {
     }
 
     fn is_in_flight(&self, id: &str) -> bool {
-        lock(&self.answers.in_flight).contains_key(id)
+        self.answers.in_flight.lock().contains_key(id)
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
@@ -333,8 +333,4 @@ impl SnapshotAnswerer {
         }
         Ok(true)
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

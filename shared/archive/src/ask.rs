@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use stemma_answers::{
-    AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, MAX_EARLIER,
-    RetrievalStrategy,
+    AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, RetrievalStrategy,
 };
 use utoipa::ToSchema;
 
@@ -70,13 +69,12 @@ impl Archive {
             Some("verified") => CitationPolicy::Verified,
             Some(_) => return Err(unknown_name("/citations", &["all", "verified"])),
         };
-        let early = request.earlier.len().saturating_sub(MAX_EARLIER);
         Ok(AskRequest {
             text: request.question.clone(),
             within,
             filter,
             item,
-            earlier: request.earlier[early..].to_vec(),
+            earlier: request.earlier.clone(),
             strategy,
             mode,
             limits: request.limits.unwrap_or_default(),

@@ -88,9 +88,10 @@ impl Archive {
     pub async fn browse(&self, request: &BrowseRequest) -> Result<BrowseResponse, ApiError> {
         let limit = checked_limit(request.limit)?;
         let parsed = self.parse_query(&request.query, request.filter.as_ref())?;
-        let filter = parsed.filter;
         let in_folder = self.documents_in_folder(&request.scope, request.recursive)?;
-        let documents_in_scope = in_folder.and(&self.catalog.matching(&filter)?).len();
+        let documents_in_scope = in_folder
+            .and(&self.catalog.matching(&parsed.query.filter)?)
+            .len();
         let within = if in_folder.len() == self.catalog.len() {
             DocumentScope::All
         } else {
@@ -98,11 +99,9 @@ impl Archive {
         };
         let query = self.restricted_query(Query {
             within,
-            filter,
             limit: MAX_LIMIT,
-            operators: parsed.operators,
             free_only: request.free_only,
-            ..Query::new(parsed.text)
+            ..parsed.query
         })?;
         let mut results = self.indexed()?.search(&self.catalog, &query, None).await?;
         results.applied_filters.extend(parsed.applied_filters);

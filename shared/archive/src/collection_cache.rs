@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_catalog::document_store::DocumentStore;
@@ -17,8 +18,9 @@ use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::commit::{IndexCommit, MissingDocuments};
+use stemma_retrieval::index::doc_mapper::DocMapper;
 use stemma_retrieval::index::local_index::{IndexSettings, LocalIndex};
-use stemma_retrieval::index::{IndexError, query, schema};
+use stemma_retrieval::index::{IndexError, query};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
@@ -30,7 +32,6 @@ use stemma_store::{Env, PortError, PortResult};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::alias_names::{AliasNames, AliasReader};
-use crate::answer_service::lock;
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
 use crate::document_store::BlobDocumentStore;
 
@@ -104,7 +105,7 @@ impl CollectionCache {
             blobs: Arc::clone(blobs),
             collection: collection.clone(),
         });
-        let mapper = Arc::new(schema::doc_mapper());
+        let mapper = Arc::new(DocMapper::current());
         let index = LocalIndex::new(index, blobs, collection, &documents, &mapper);
         let tree_searcher = model.map(|model| model.tree_searcher(&env, blobs, collection));
         let aliases = AliasReader::new(env.clone(), blobs, collection);
@@ -136,7 +137,7 @@ impl CollectionCache {
 
     /// Notes how an update of the index ended. Returns whether it is the first failure after a success.
     pub(crate) fn note_index_update<T>(&self, updated: &Result<T, IndexError>) -> bool {
-        let mut trouble = lock(&self.index_trouble);
+        let mut trouble = self.index_trouble.lock();
         let before = trouble.take();
         *trouble = updated.as_ref().err().map(|error| PortTrouble {
             operation: "index.write".into(),
@@ -154,7 +155,7 @@ impl CollectionCache {
 
     /// Why the index cannot be brought up to date; `None` while it can.
     pub(crate) fn index_trouble(&self) -> Option<PortTrouble> {
-        lock(&self.index_trouble).clone()
+        self.index_trouble.lock().clone()
     }
 
     /// Where the catalog is stored: next to the index.
@@ -384,7 +385,7 @@ impl CollectionCache {
         let cached = self.trees.get(&key, now_ms);
         let cached = cached.or_else(|| self.large_trees.get(&key, now_ms));
         cached.or_else(|| {
-            let open = lock(&self.open_trees);
+            let open = self.open_trees.lock();
             open.get(&key).and_then(Weak::upgrade)
         })
     }
@@ -393,7 +394,7 @@ impl CollectionCache {
     pub(crate) async fn tree_loading(&self, doc: DocId) -> OwnedMutexGuard<()> {
         let key = (work::current_client(), doc);
         let loading = {
-            let mut loads = lock(&self.tree_loads);
+            let mut loads = self.tree_loads.lock();
             loads.retain(|_, load| load.strong_count() > 0);
             let running = loads.get(&key).and_then(Weak::upgrade);
             running.unwrap_or_else(|| {
@@ -413,7 +414,7 @@ impl CollectionCache {
         if !self.trees.put(key, Arc::clone(&tree), bytes, now_ms)
             && !self.large_trees.put(key, tree, bytes, now_ms)
         {
-            let mut open = lock(&self.open_trees);
+            let mut open = self.open_trees.lock();
             open.retain(|_, tree| tree.strong_count() > 0);
             open.insert(key, weak);
         }

@@ -1,10 +1,11 @@
 //! The collections a server answers from: a snapshot of each, replaced as documents are published.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::gauge;
+use parking_lot::RwLock;
 use stemma_answers::tree_search::AnswerModel;
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
@@ -163,11 +164,7 @@ impl Collections {
 
     /// The newest archive of a collection; `None` until its catalog is first loaded.
     pub fn get(&self, collection: &Collection) -> Option<Arc<Archive>> {
-        self.archives
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(collection)
-            .cloned()
+        self.archives.read().get(collection).cloned()
     }
 
     /// Requests an early full scan of a collection, after this process changed it.
@@ -264,7 +261,6 @@ impl Collections {
         }
         self.archives
             .write()
-            .unwrap_or_else(PoisonError::into_inner)
             .insert(collection.clone(), Arc::new(archive));
         Ok(true)
     }

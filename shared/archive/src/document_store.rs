@@ -188,9 +188,8 @@ pub async fn spawn_cancellable<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
-
     use futures::future::BoxFuture;
+    use parking_lot::Mutex;
     use stemma_document::FilingFacts;
     use stemma_sample_store as store;
     use stemma_store::blobs::MemoryBlobs;
@@ -204,7 +203,7 @@ mod tests {
 
     impl CallRecorder {
         fn take(&self) -> Vec<&'static str> {
-            std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+            std::mem::take(&mut self.0.lock())
         }
     }
 
@@ -219,7 +218,7 @@ mod tests {
             T: Send + 'a,
             F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
         {
-            self.0.lock().unwrap().push(operation);
+            self.0.lock().push(operation);
             call().await
         }
     }

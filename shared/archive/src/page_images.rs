@@ -1,12 +1,13 @@
 //! Images of pages: drawn in a child process, drawn once for all who ask meanwhile, and cached.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
 use stemma_document::{Digest, DocumentVersion, Origin, PageNo};
@@ -15,7 +16,6 @@ use stemma_retrieval::cache::Cache;
 use stemma_store::Env;
 use tokio::sync::Semaphore;
 
-use crate::answer_service::lock;
 use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::read::page_number;
@@ -123,7 +123,7 @@ impl PageImages {
         listed: &CatalogDocument,
         request: &ImageRequest,
     ) -> Result<Drawing, ApiError> {
-        let mut in_flight = lock(&self.in_flight);
+        let mut in_flight = self.in_flight.lock();
         if let Some(drawing) = in_flight.get(&id) {
             return Ok(drawing.clone());
         }
@@ -217,7 +217,7 @@ struct InFlightEntry<'i> {
 
 impl Drop for InFlightEntry<'_> {
     fn drop(&mut self) {
-        lock(&self.images.in_flight).remove(&self.id);
+        self.images.in_flight.lock().remove(&self.id);
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
         let cached = images.image(&archive, &listed, &request).await;
         assert_eq!(cached, drawn[0]);
         assert_eq!(renderer.begun.load(Ordering::SeqCst), 1);
-        assert!(lock(&images.in_flight).is_empty());
+        assert!(images.in_flight.lock().is_empty());
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use stemma_answers::RetrievalStrategy;
 use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
-use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
+use stemma_retrieval::query_syntax::{self, SyntaxError};
 use stemma_retrieval::search::{ItemRef, MissingTerm, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
@@ -101,11 +101,9 @@ pub struct SearchResponse {
     pub next_cursor: Option<String>,
 }
 
-// A query with its operators.
+// A query as its text and conditions say, over all documents.
 pub(crate) struct RequestedQuery {
-    pub(crate) text: String,
-    pub(crate) operators: TextOperators,
-    pub(crate) filter: Filter,
+    pub(crate) query: Query,
     // The conditions on documents in the query text.
     pub(crate) applied_filters: Vec<AppliedFilter>,
     pub(crate) notes: Vec<SearchNote>,
@@ -161,15 +159,13 @@ impl Archive {
         let (scope, item) = self.resolve_scopes(&request.scopes, request.item.as_deref())?;
         let documents = request.documents.clone();
         let query = self.restricted_query(Query {
-            text: parsed.text,
-            operators: parsed.operators,
             within: documents.map_or(scope, DocumentScope::Documents),
-            filter: parsed.filter,
             item,
             limit,
             skip,
             explain: request.explain,
             free_only: request.free_only,
+            ..parsed.query
         })?;
         let (mut results, reasoning, first_rank) = match strategy {
             RetrievalStrategy::Ranked => {
@@ -243,9 +239,11 @@ impl Archive {
             }
         }
         Ok(RequestedQuery {
-            text: parsed.text,
-            operators: parsed.operators,
-            filter,
+            query: Query {
+                operators: parsed.operators,
+                filter,
+                ..Query::new(parsed.text)
+            },
             applied_filters,
             notes: unmet,
         })

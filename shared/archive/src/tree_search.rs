@@ -3,7 +3,7 @@
 use stemma_answers::tree_search::{
     Note, QuestionBudget, TreeSearchReport, TreeSearchSources, TreeSearchStrategy,
 };
-use stemma_retrieval::index::entry::doc_key;
+use stemma_retrieval::index::document_entry::doc_key;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_retrieval::{Query, SearchResults};
 

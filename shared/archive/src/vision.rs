@@ -1,10 +1,11 @@
 //! Pages as a model sees them: their pictures for questions, and descriptions of their figures.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::Serialize;
 use stemma_answers::tree_search::{LlmClient, QuestionBudget, SessionError, VisionModel};
 use stemma_answers::{
@@ -18,7 +19,6 @@ use stemma_extract::{ImageColor, ImageRequest, ImageScale};
 use stemma_store::Env;
 use utoipa::ToSchema;
 
-use crate::answer_service::lock;
 use crate::{ApiError, Archive, PageImages};
 
 // A description may be asked for again twice if a reply cannot be used, and continued once.
@@ -85,7 +85,7 @@ impl Vision {
     }
 
     fn client(&self, archive: &Archive) -> Arc<LlmClient> {
-        let mut clients = lock(&self.clients);
+        let mut clients = self.clients.lock();
         let collection = &archive.collection;
         let client = clients.entry(collection.clone()).or_insert_with(|| {
             self.model
@@ -130,12 +130,7 @@ impl Vision {
             figures: described.figures,
             model: client.model().to_owned(),
             cached: usage.calls == 0,
-            usage: GenerationUsage {
-                calls: usage.calls,
-                prompt_tokens: usage.prompt_tokens,
-                output_tokens: usage.output_tokens,
-                nanodollars: usage.nanodollars,
-            },
+            usage: usage.into(),
         })
     }
 

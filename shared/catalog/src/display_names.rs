@@ -38,6 +38,11 @@ pub(crate) fn split_name(name: &str) -> (&str, &str) {
     }
 }
 
+/// Lower case, without the file extension.
+pub(crate) fn fold_name(name: &str) -> String {
+    split_name(name).0.to_lowercase()
+}
+
 /// Percent-encodes `%`, `#`, `/`, control and bidirectional characters.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 use stemma_store::PortResult;
 
 use crate::catalog::Catalog;
-use crate::display_names::{split_id_suffix, split_name, unescape};
+use crate::display_names::{fold_name, split_id_suffix, split_name, unescape};
 use crate::store::terms::NameKind;
 
 const ID_DIGITS: usize = 32;
@@ -117,9 +117,4 @@ fn ids_with_prefix(digits: &str) -> Option<(u128, u128)> {
         u128::from_str_radix(&format!("{digits}{rest}"), 16).ok()
     };
     Some((with("0")?, with("f")?))
-}
-
-/// Lower case, without the file extension.
-pub(crate) fn fold_name(name: &str) -> String {
-    split_name(name).0.to_lowercase()
 }

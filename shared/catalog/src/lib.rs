@@ -27,6 +27,7 @@ mod document_names;
 pub mod document_order;
 mod document_set;
 pub mod document_store;
+mod document_words;
 mod facet_buckets;
 mod facet_sets;
 pub mod facets;

@@ -8,20 +8,8 @@ use std::collections::BTreeSet;
 use memchr::memmem::Finder;
 use stemma_store::PortResult;
 
-use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
-use crate::property::Property;
+use crate::catalog::{Catalog, DocumentSet};
 use crate::store::terms::TermField;
-
-/// The words of facts and description in lower case. A word ends at white space only, as those that are searched for do, so
-/// that what is searched for never spans two of them.
-pub(crate) fn stated_words(document: &CatalogDocument) -> BTreeSet<String> {
-    const FACTS: [Property; 3] = [Property::Company, Property::Form, Property::Ticker];
-    let entry = document.entry();
-    let description = entry.and_then(|entry| entry.description.as_deref());
-    let facts = FACTS.iter().flat_map(|facet| facet.values(document));
-    let words = facts.chain(description).flat_map(str::split_whitespace);
-    words.map(str::to_lowercase).collect()
-}
 
 impl Catalog {
     /// The documents of a set in which all words of a text occur, in any case: anywhere in path, issuer, form, symbol or

@@ -10,7 +10,6 @@
 //! Items may also be written `1A`, `II.1A` or `Item 1A`; the forms above are those that are printed.
 //! Case and extension may differ. A misspelled name fails with suggestions, and an ambiguous one with its candidates.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,11 +18,9 @@ use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
 use stemma_store::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
-use crate::display_names::{split_id_suffix, unescape};
-use crate::document_names::fold_name;
+use crate::display_names::{fold_name, split_id_suffix, unescape};
 use crate::facets::{Scope, ScopeError};
 use crate::items::{self, SectionItem};
-use crate::property::Property;
 use crate::similar_labels::MAX_SUGGESTED;
 use crate::store::terms::NameKind;
 
@@ -306,37 +303,6 @@ impl Catalog {
         let folded = self.with_name(NameKind::Folded, &fold_name(&plain))?;
         self.find_unique(name, folded, Some(&inside))
     }
-}
-
-// Words in lower case; `10-K` is the word `10k`.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut words: Vec<String> = Vec::new();
-    let parts = text.split(|c: char| !c.is_alphanumeric());
-    for part in parts.filter(|part| !part.is_empty()) {
-        let is_letter = part.len() == 1 && part.bytes().all(|byte| byte.is_ascii_alphabetic());
-        match words.last_mut() {
-            Some(last) if is_letter && last.bytes().all(|byte| byte.is_ascii_digit()) => {
-                last.push_str(&part.to_lowercase());
-            }
-            _ => words.push(part.to_lowercase()),
-        }
-    }
-    words.into_iter()
-}
-
-// The words of a document's name and of the facts that people name filings by.
-pub(crate) fn document_words(document: &CatalogDocument) -> HashSet<String> {
-    const FACTS: [Property; 4] = [
-        Property::Company,
-        Property::Ticker,
-        Property::Form,
-        Property::FiscalYear,
-    ];
-    let facts = FACTS.iter().flat_map(|facet| facet.values(document));
-    facts
-        .chain([document.version().name.as_str()])
-        .flat_map(words)
-        .collect()
 }
 
 /// Finds the section of an Item.

@@ -6,8 +6,8 @@ use roaring::RoaringBitmap;
 use stemma_store::PortResult;
 
 use crate::catalog::{Catalog, DocumentSet};
-use crate::document_names::fold_name;
-use crate::locator::words;
+use crate::display_names::fold_name;
+use crate::document_words::words;
 use crate::store::terms::{NameKind, TermField};
 
 /// Suggested labels at most.

@@ -62,7 +62,7 @@ pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use page_origin::{DisputedWord, PageOrigin, Recognition, WordReading};
 pub use source::{
     ByteSpan, Defect, Destination, Emphasis, Extent, Heading, Line, LineRole, Link, OutlineItem,
-    Page, Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
+    Page, Source, SourceBody, SourceFormat, StyleRun, TextLines, Word, name_extensions,
 };
 pub use subsequence::common_subsequence_len;
 pub use tree::{

@@ -17,6 +17,52 @@ pub enum SourceFormat {
     Html,
 }
 
+impl SourceFormat {
+    // Extensions of file names, the usual one of each format first.
+    const EXTENSIONS: [(Self, &'static [&'static str]); 4] = [
+        (Self::Pdf, &["pdf"]),
+        (Self::Html, &["htm", "html", "xhtml"]),
+        (Self::Markdown, &["md", "markdown"]),
+        (Self::Text, &["txt", "text"]),
+    ];
+
+    /// The format of files with this extension, in any case.
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        Self::EXTENSIONS
+            .into_iter()
+            .find(|(_, names)| {
+                names
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(extension))
+            })
+            .map(|(format, _)| format)
+    }
+
+    /// The extensions of all formats.
+    pub fn extensions() -> impl Iterator<Item = &'static str> {
+        Self::EXTENSIONS
+            .into_iter()
+            .flat_map(|(_, names)| names.iter().copied())
+    }
+
+    /// The usual extension of each format.
+    pub fn usual_extensions() -> impl Iterator<Item = &'static str> {
+        Self::EXTENSIONS
+            .into_iter()
+            .filter_map(|(_, names)| names.first().copied())
+    }
+}
+
+/// Extensions as a message names them: `.pdf, .htm, .md or .txt`.
+pub fn name_extensions<'e>(extensions: impl Iterator<Item = &'e str>, conjunction: &str) -> String {
+    let mut names: Vec<String> = extensions.map(|name| format!(".{name}")).collect();
+    match (names.pop(), names.as_slice()) {
+        (None, _) => String::new(),
+        (Some(only), []) => only,
+        (Some(last), others) => format!("{} {conjunction} {last}", others.join(", ")),
+    }
+}
+
 /// An extracted document: positioned text and the structure that the file itself declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stemma_archive::ApiError;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_document::SourceFormat;
 
 use crate::SkippedEntry;
 use crate::question::GoldQuestion;
@@ -102,13 +103,10 @@ impl DocumentMatcher {
 
 /// A file name without its extension and without the `.blind` of copies whose outline was removed.
 fn stem(name: &str) -> &str {
-    let lower = name.to_ascii_lowercase();
-    const EXTENSIONS: &str = ".pdf .htm .html .xhtml .md .markdown .txt .text";
-    let mut extensions = EXTENSIONS.split(' ');
-    let extension = extensions
-        .find(|extension| lower.ends_with(extension))
-        .unwrap_or_default();
-    let name = &name[..name.len() - extension.len()];
+    let name = match name.rsplit_once('.') {
+        Some((stem, extension)) if SourceFormat::from_extension(extension).is_some() => stem,
+        _ => name,
+    };
     name.strip_suffix(".blind").unwrap_or(name)
 }
 

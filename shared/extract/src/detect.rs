@@ -45,8 +45,7 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
 }
 
 /// Detects the format of a file. PDFs and submissions of EDGAR are detected by content under any name, and so is text that
-/// begins with the tag or document type of HTML; other HTML, Markdown and text by extension (`.htm .html .xhtml .md .markdown
-/// .txt .text`, any case).
+/// begins with the tag or document type of HTML; other HTML, Markdown and text by extension ([`SourceFormat::from_extension`]).
 ///
 /// # Errors
 ///
@@ -67,7 +66,8 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
         .rsplit_once('.')
         .map(|(_, extension)| extension.to_ascii_lowercase())
         .unwrap_or_default();
-    let is_pdf_name = extension == "pdf";
+    let format = SourceFormat::from_extension(&extension);
+    let is_pdf_name = format == Some(SourceFormat::Pdf);
     if let Some(at) = pdf_signature(bytes)
         && (is_pdf_name
             || bytes[..at].iter().all(u8::is_ascii_whitespace)
@@ -83,7 +83,7 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
             "fetch the document again, or give it its right extension",
         ));
     }
-    let is_html = matches!(extension.as_str(), "htm" | "html" | "xhtml") || starts_html(bytes);
+    let is_html = format == Some(SourceFormat::Html) || starts_html(bytes);
     // The HTML reader knows more encodings.
     if let Some(what) = binary_kind(bytes).filter(|what| !(is_html && *what == OTHER_ENCODING)) {
         let message = format!("the file is {what}, not text");
@@ -96,11 +96,7 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
     if is_html {
         return Ok(SourceFormat::Html);
     }
-    match extension.as_str() {
-        "md" | "markdown" => Ok(SourceFormat::Markdown),
-        "txt" | "text" => Ok(SourceFormat::Text),
-        _ => Err(unknown_extension(&extension)),
-    }
+    format.ok_or_else(|| unknown_extension(&extension))
 }
 
 fn unknown_extension(extension: &str) -> ExtractError {
@@ -332,6 +328,17 @@ mod tests {
             Ok(SourceFormat::Markdown),
         );
         check(b"\xFF\xFE#\0 \0A\0", "a.md", Ok(SourceFormat::Markdown));
+    }
+
+    #[test]
+    fn a_file_of_unknown_type_is_told_every_supported_extension() {
+        let error = detect_format(b"x", "a.docx").unwrap_err();
+        let named: Vec<&str> = error
+            .next
+            .split([' ', ','])
+            .filter_map(|word| word.strip_prefix('.'))
+            .collect();
+        assert_eq!(named, SourceFormat::extensions().collect::<Vec<_>>());
     }
 
     #[test]

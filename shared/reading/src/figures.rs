@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use stemma_document::english_words::MONTHS;
 use stemma_xbrl::{Date, FactTable, Period, TaggedFact, concept_words};
 
-use crate::dates::QueryPeriod;
+use crate::query_period::QueryPeriod;
 use crate::question_words::is_question_word;
 use crate::tokenizer::{SEPARATOR, is_stop_word, tokenize};
 use crate::vocabulary::{MEMBER_WORDS, PERIOD_WORDS, TELLING_STOP_WORDS};

@@ -2,7 +2,7 @@
 //!
 //! - [`tokenizer`]: the normalized words that index, queries and comparisons share; [`question_words`]: words of asking.
 //! - [`text_words`]: the words of a text as written; [`terms`]: its terms for summaries; [`language`]: its language; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
-//!   that a text names; [`dates`]: the period that a query asks about; [`calendar`]: dates.
+//!   that a text names; [`query_period`]: the period that a query asks about; [`calendar`]: dates.
 //! - [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
 //! - [`heading_look`]: what sets a heading apart from text; [`text_headings`]: headings of plain text; [`numerals`]: numbers
 //!   that titles count with; [`title`]: titles on one line.
@@ -13,7 +13,6 @@
 
 pub mod calendar;
 pub mod companies;
-pub mod dates;
 pub mod figures;
 pub mod heading_look;
 pub mod language;
@@ -21,6 +20,7 @@ pub mod numbers;
 pub mod numerals;
 pub mod page_features;
 pub mod period;
+pub mod query_period;
 pub mod question_words;
 pub mod sentences;
 pub mod statement_pages;

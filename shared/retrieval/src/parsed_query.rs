@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use stemma_reading::dates::QueryPeriod;
 use stemma_reading::figures::FigureQuery;
 use stemma_reading::page_features::year;
+use stemma_reading::query_period::QueryPeriod;
 use stemma_reading::question_words::is_question_word;
 use stemma_reading::statement_pages::StatementKind;
 use stemma_reading::tokenizer::{content_words, is_stop_word, tokenize};

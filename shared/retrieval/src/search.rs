@@ -204,7 +204,7 @@ impl SearchResults {
 /// The documents with a matching passage among the candidates of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MatchedDocuments {
-    /// By [`doc_key`](crate::index::entry::doc_key).
+    /// By [`doc_key`](crate::index::document_entry::doc_key).
     pub keys: BTreeSet<u64>,
     /// The candidate limit was reached; there may be more.
     pub is_limit_reached: bool,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use stemma_archive::{ApiError, Archive, DocumentInfo};
-use stemma_document::DocId;
+use stemma_document::{DocId, SourceFormat};
 use stemma_gateway::AppState;
 use stemma_gateway::admission::WriteRequest;
 use stemma_gateway::problem::Problem;
@@ -36,6 +36,9 @@ pub(crate) async fn form(
     let archive = context.archive(&state)?;
     let followed = Followed::from_context(&context);
     let limit_mib = uploads.max_bytes() >> 20;
+    let accepted: Vec<String> = SourceFormat::extensions()
+        .map(|name| format!(".{name}"))
+        .collect();
     let body = html! {
         h1 { "Upload" }
         @if context.may_upload {
@@ -43,7 +46,7 @@ pub(crate) async fn form(
                 (token_field(&context))
                 (collection_field(&context))
                 label for="files" { "Files: PDF, HTML, Markdown or text, up to " (grouped(limit_mib)) " MiB each" }
-                input #files type="file" name="file" multiple required accept=".pdf,.htm,.html,.xhtml,.md,.markdown,.txt";
+                input #files type="file" name="file" multiple required accept=(accepted.join(","));
                 button type="submit" { "Upload" }
                 p.note.with-script hidden { "Files and folders can also be dropped anywhere on this page." }
             }

@@ -1,4 +1,4 @@
-//! Text that no file may contain (notes to self, disabled tests and lints, paths of a machine), and paths in
+//! Text that no file may contain (notes to self, disabled tests and lints, paths of a machine), and paths and names in
 //! documents, which must exist.
 
 use crate::File;
@@ -86,9 +86,41 @@ fn has_path(line: &str, path: &str) -> bool {
 // Folders whose files documents may name.
 const DOCUMENTED_FOLDERS: &[&str] = &["services/", "shared/", "tests/", "docs/"];
 
+// What defines a name in Rust.
+const KEYWORDS: &[&str] = &[
+    "fn", "struct", "enum", "trait", "type", "const", "static", "mod",
+];
+
+fn is_document(file: &File) -> bool {
+    file.path.ends_with(".md") && !file.path.starts_with("docs/samples/")
+}
+
+/// Names that a document places in a Rust file that does not define them: `` `name` (`file.rs`) `` and `` `name` in `file.rs` ``.
+pub fn misplaced_names(file: &File, text_of: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    if !is_document(file) {
+        return Vec::new();
+    }
+    let parts: Vec<&str> = file.text.split('`').collect();
+    parts
+        .windows(3)
+        .skip(1)
+        .step_by(2)
+        .filter(|part| matches!(part[1].trim(), "(" | "in") && part[2].ends_with(".rs"))
+        .filter_map(|part| {
+            let name = part[0].rsplit("::").next()?;
+            let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let text = text_of(part[2]).filter(|_| is_name)?;
+            let is_defined = KEYWORDS
+                .iter()
+                .any(|keyword| has_word(&text, &format!("{keyword} {name}")));
+            (!is_defined).then(|| format!("{}: {} does not define {name}", file.path, part[2]))
+        })
+        .collect()
+}
+
 /// Files and folders that a document names in code marks and that do not exist.
 pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> {
-    if !file.path.ends_with(".md") || file.path.starts_with("docs/samples/") {
+    if !is_document(file) {
         return Vec::new();
     }
     let quoted = file.text.split('`').skip(1).step_by(2);
@@ -163,6 +195,29 @@ mod tests {
         assert_eq!(
             missing_paths(&file, |path| path == "tests/run"),
             ["docs/x.md names shared/a.rs, which does not exist"]
+        );
+    }
+
+    #[test]
+    fn documented_names_are_where_the_document_says() {
+        let (root, files) = (root(), files(&root()).unwrap());
+        let misplaced = files.iter().flat_map(|file| {
+            misplaced_names(file, |path| std::fs::read_to_string(root.join(path)).ok())
+        });
+        assert_eq!(misplaced.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn misplaced_documented_names_are_violations() {
+        let file = File {
+            path: "docs/x.md".into(),
+            text: "`one` (`a.rs`), `Two::three` in `a.rs`, `one`\n(`b.rs`), `four -l` in `a.rs`"
+                .into(),
+        };
+        let text_of = |path: &str| (path == "a.rs").then(|| "pub fn one() {}".to_owned());
+        assert_eq!(
+            misplaced_names(&file, text_of),
+            ["docs/x.md: a.rs does not define three"]
         );
     }
 }

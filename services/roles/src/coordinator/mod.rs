@@ -9,19 +9,16 @@ use std::time::Duration;
 use stemma_document::Collection;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::{Coordinator, Observer};
-use stemma_engine::flow::{JobEntry, JobManifest, JobOptions};
+use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::queue::QueueName;
 use stemma_engine::{Ports, jobs, settings};
 use stemma_pipeline::{FilingFlow, RunSettings, Submission};
-use stemma_store::{JobId, PortError, PortResult, Priority};
+use stemma_store::{JobId, PortResult, Priority};
 use tokio_util::sync::CancellationToken;
 
 use self::reindex::Reindex;
-
-// Bytes per token when collections are weighed for fairness: most of a PDF is not text.
-const BYTES_PER_TOKEN: u64 = 16;
 
 /// Runs the coordinator until `stop`, then drains. Opens at most `open_documents` runs at once.
 pub async fn run(
@@ -74,10 +71,10 @@ pub struct SubmitRequest<'a> {
     pub options: JobOptions,
 }
 
-/// Starts to submit a job: push a [`job_entry`] per document, then finish.
+/// Starts to submit a job: push a [`Submission::job_entry`] per document, then finish.
 ///
 /// # Errors
-/// [`PortError`] when a port is unavailable, or the name is invalid.
+/// A port is unavailable, or the name is invalid.
 pub async fn start_job(ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
     let blobs = &ports.blobs;
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
@@ -115,23 +112,11 @@ pub async fn submit(
         JobStart::NameTaken(taken) => Err(taken.into()),
         JobStart::New(mut submitting) => {
             for document in documents {
-                submitting.push(&ports.blobs, job_entry(document)?).await?;
+                submitting.push(&ports.blobs, document.job_entry()?).await?;
             }
             submitting.finish(ports).await
         }
     }
-}
-
-/// The job entry of a document.
-///
-/// # Errors
-/// A permanent [`PortError`] when it cannot be encoded.
-pub fn job_entry(submission: &Submission) -> PortResult<JobEntry> {
-    let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
-    let input = serde_json::to_value(submission).map_err(|error| {
-        PortError::permanent("blobs.put", format!("{}: {error}", submission.path))
-    })?;
-    Ok(JobEntry { weight, input })
 }
 
 /// An observer that ignores all events.

@@ -15,6 +15,7 @@ use stemma_store::port_monitor::TroubleKind;
 use stemma_store::time_limit::TimeLimit;
 use stemma_store::{Env, PortError, PortErrorKind, PortResult};
 
+use crate::children;
 use crate::config::Config;
 use crate::context::Context;
 use crate::embedded;
@@ -330,7 +331,7 @@ async fn reading(context: &Context) -> HealthCheck {
         .unwrap_or_default();
     let text = b"# Probe\n".to_vec();
     let job = ExtractJob::new("probe.md".into(), text, None, Limits::default());
-    let pool = match embedded::extraction_pool(&local) {
+    let pool = match children::extraction_pool(&local) {
         Ok(pool) => pool,
         Err(error) => return failed(CommandError::new("extract.no_child", error.to_string())),
     };

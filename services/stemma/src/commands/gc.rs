@@ -9,7 +9,8 @@ use stemma_catalog::compaction::SupersededRecords;
 use stemma_engine::dead_letter;
 use stemma_llm::calls;
 use stemma_pipeline::gc::{self, GarbageObject, GarbagePages};
-use stemma_retrieval::index::{schema, snapshot};
+use stemma_retrieval::index::doc_mapper::DocMapper;
+use stemma_retrieval::index::snapshot;
 use stemma_store::Env;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Millis;
@@ -208,7 +209,7 @@ async fn others(
     retention_ms: u64,
 ) -> Result<Vec<GarbageObject>, CommandError> {
     let collection = &context.collection;
-    let revision = schema::doc_mapper().revision;
+    let revision = DocMapper::current().revision;
     let shards = context.config()?.local.index_shards;
     let indexes = snapshot::superseded_keys(blobs, collection, revision, shards, now_ms).await?;
     let replies = expired_replies(blobs.as_ref(), collection, removed_ms, now_ms).await?;

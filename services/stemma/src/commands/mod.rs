@@ -40,8 +40,8 @@ pub mod tree;
 
 use clap::Subcommand;
 
+use crate::children;
 use crate::context::Context;
-use crate::embedded;
 use crate::error::{CommandError, Exit};
 
 // The commands: the arguments of each, and what runs it.
@@ -51,7 +51,7 @@ macro_rules! commands {
         pub enum Command {
             $($name($args),)*
             /// Extract and draw documents for a parent process.
-            #[command(name = embedded::EXTRACT_CHILD, hide = true)]
+            #[command(name = children::EXTRACT_CHILD, hide = true)]
             ExtractChild,
         }
 

@@ -12,9 +12,8 @@ use stemma_store::PortResult;
 
 use super::AnswerBuilder;
 use crate::AnswerError;
-use crate::answer::ReadSection;
+use crate::answer::{AnswerStep, ReadSection, StepKind};
 use crate::context::SectionRequest;
-use crate::event::{AnswerStep, StepKind};
 use crate::prompt::DraftAnswer;
 use crate::request::AnswerMode;
 use crate::tools::{self, AgentStep, DONE_TOOL, ToolSet};

@@ -9,9 +9,8 @@ use stemma_retrieval::search::{DocumentScope, SearchError};
 
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;
-
+use crate::answer::{AnswerStep, StepKind};
 use crate::context::{AnswerContext, SectionRequest, pages_by_worth};
-use crate::event::{AnswerStep, StepKind};
 use crate::prompt::{self, DraftAnswer};
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
 use crate::statement::Statement;

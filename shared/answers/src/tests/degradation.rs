@@ -5,10 +5,10 @@ use stemma_catalog::catalog::Catalog;
 use stemma_llm::request::{LlmError, LlmRequest};
 use stemma_store::blobs::Blobs;
 
-use super::test_archive::{TestArchive, capex_question, claim, scripted_client};
+use super::test_archive::{TestArchive, answer, capex_question, claim, scripted_client};
 use crate::tree_search::TreeSearchStrategy;
 use crate::tree_search::scripted::ScriptedModel as Model;
-use crate::{AnswerEvent, AnswerLimits, AnswerOutcome, Answerer, AskRequest, RetrievalStrategy};
+use crate::{AnswerEvent, AnswerLimits, AnswerOutcome, AskRequest, RetrievalStrategy};
 use stemma_retrieval::search::DocumentScope;
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn unreadable_documents_are_reported_and_nothing_is_stored() {
         let answers = archive.answers();
         let answerer = archive.answerer(None, None, &answers);
         let mut events: Vec<AnswerEvent> = Vec::new();
-        let error = answerer.answer(&question, &mut events).await.unwrap_err();
+        let error = answer(&answerer, &question, &mut events).await.unwrap_err();
         assert!(
             matches!(events.last(), Some(AnswerEvent::Error { .. })),
             "{events:?}"

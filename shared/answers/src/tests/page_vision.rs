@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use stemma_document::{DocId, PageNo};
 use stemma_llm::request::LlmRequest;
 
-use super::test_archive::{TestArchive, claim, scripted_client};
+use super::test_archive::{TestArchive, answer, claim, scripted_client};
 use crate::tree_search::LlmClient;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{
-    Answer, AnswerLimits, AnswerOutcome, Answerer, AskRequest, ClaimState, Degradation, PageImage,
+    Answer, AnswerLimits, AnswerOutcome, AskRequest, ClaimState, Degradation, PageImage,
     PageViewer, PageVision,
 };
 
@@ -81,7 +81,7 @@ async fn see(
         client: &client,
         viewer,
     });
-    answerer.answer(question, &mut ()).await.unwrap()
+    answer(&answerer, question, &mut ()).await.unwrap()
 }
 
 #[tokio::test]
@@ -228,8 +228,7 @@ async fn questions_that_need_sight_are_refused_without_it() {
     let refused = answerer.check(&seeing_question()).unwrap_err();
     assert_eq!(refused.code(), "answer.no_sight");
     assert!(refused.to_string().contains("vision.model"), "{refused}");
-    let refused = answerer
-        .answer(&seeing_question(), &mut ())
+    let refused = answer(&answerer, &seeing_question(), &mut ())
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "answer.no_sight");

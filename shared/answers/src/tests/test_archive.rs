@@ -19,8 +19,8 @@ use crate::tree_search::knowledge::Knowledge;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::tree_search::{LlmClient, TreeSearchSettings, TreeSearchSources, TreeSearcher};
 use crate::{
-    Answer, AnswerEvent, AnswerLimits, AnswerStore, Answerer, AskRequest, SectionRequest, ToolCall,
-    ToolReply, ToolSet,
+    Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerStore, AskRequest, EventSink,
+    SectionRequest, ToolCall, ToolReply, ToolSet,
 };
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
@@ -310,10 +310,10 @@ impl TestArchive {
     ) -> Answer {
         let answers = self.answers();
         let answerer = self.answerer(client, tools, &answers);
-        let answer = answerer.answer(question, events).await.unwrap();
+        let answer = answer(&answerer, question, events).await.unwrap();
         assert_eq!(
-            answerer
-                .stored(&answer.id)
+            answers
+                .get_promised(&answer.id)
                 .await
                 .unwrap()
                 .map(|stored| stored.citations),
@@ -405,4 +405,14 @@ pub(super) fn reader_reply(words: &str, request: &LlmRequest) -> Value {
         .map(|number| claim(words, &[(number, words)]))
         .collect();
     json!({ "answerable": !claims.is_empty(), "confidence": 1, "claims": claims })
+}
+
+/// Answers a question under its id.
+pub(super) async fn answer(
+    answerer: &CachedAnswerer<'_>,
+    question: &AskRequest,
+    events: &mut dyn EventSink,
+) -> Result<Answer, AnswerError> {
+    let id = answerer.answer_id(question)?;
+    answerer.answer(&id, question, events).await
 }

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
 
-use crate::display_names::split_name;
+use crate::display_names::{fold_name, split_name};
 use crate::document::CatalogDocument;
-use crate::document_names::fold_name;
-use crate::listing_words::stated_words;
-use crate::locator::document_words;
+use crate::document_words::{document_words, stated_words};
 use crate::property::Property;
 
 /// A field that documents are found by.

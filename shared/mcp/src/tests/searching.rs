@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_document::Collection;
+use stemma_retrieval::index::doc_mapper::DocMapper;
 use stemma_retrieval::index::folder::IndexFolder;
-use stemma_retrieval::index::schema;
 use stemma_retrieval::index::shard::ShardCount;
 use stemma_sample_store as store;
 use stemma_store::Env;
@@ -36,7 +36,7 @@ async fn what_an_index_behind_the_catalog_cannot_tell_is_null() {
     assert_eq!(results["low_evidence"], false);
     assert!(results["evidence"].is_number(), "{results}");
     // Another process writes to the index.
-    let mapper = Arc::new(schema::doc_mapper());
+    let mapper = Arc::new(DocMapper::current());
     let only_shard = ShardCount::default().shards().next().unwrap();
     let folder = IndexFolder::new(
         client.cache.path(),

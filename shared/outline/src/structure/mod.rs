@@ -32,6 +32,7 @@ mod heading_rules;
 mod heading_style;
 mod item_grammar;
 mod item_headings;
+mod large_titles;
 mod layout;
 mod levels;
 mod line_cells;

@@ -3,12 +3,12 @@
 use SectionRound::{Drop, Rank};
 use stemma_document::EvidenceSource;
 
-use super::display_type::{flatten_wrappers, lower_lone_titles};
 use super::front_back_matter::{
     captions, close_sections, cover_lines, lines_below_signatures, listed_exhibits, rank_title,
 };
 use super::heading_budget::lower_statements;
 use super::heading_candidate::{Document, HeadingCandidate, Verdict};
+use super::large_titles::{flatten_wrappers, lower_lone_titles};
 use super::numbered_chapters::{align_with_chapters, reference_entries};
 use super::outline_head::OutlineHead;
 use super::statements::names_report;

@@ -7,7 +7,9 @@ mod s3;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_document::{CompanionFile, Digest, DocumentVersion, Origin, blob_keys};
+use stemma_document::{
+    CompanionFile, Digest, DocumentVersion, Origin, SourceFormat, blob_keys, name_extensions,
+};
 use stemma_engine::objects::ObjectReader;
 use stemma_store::{Failure, FailureKind, FailureRecord};
 
@@ -29,19 +31,23 @@ pub trait SourceStore: Send + Sync {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure>;
 }
 
-// Extensions that are collected from folders and buckets.
-const EXTENSIONS: [&str; 9] = [
-    "pdf", "htm", "html", "xhtml", "md", "markdown", "txt", "text", "nc",
-];
+// The extension of full submissions of EDGAR, whose format their content says.
+const SUBMISSION_EXTENSION: &str = "nc";
 
 /// Whether a path or key has the extension of a document. Files that are named one by one may have any name.
 pub fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let extension = name
-        .rsplit_once('.')
-        .filter(|(stem, _)| !stem.is_empty())
-        .map(|(_, extension)| extension.to_lowercase());
-    extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
+    name.rsplit_once('.').is_some_and(|(stem, extension)| {
+        let is_supported = SourceFormat::from_extension(extension).is_some()
+            || extension.eq_ignore_ascii_case(SUBMISSION_EXTENSION);
+        !stem.is_empty() && is_supported
+    })
+}
+
+/// The usual extensions of documents, for a message: `.pdf, .htm, .md, .txt or .nc`.
+pub fn document_extensions(conjunction: &str) -> String {
+    let extensions = SourceFormat::usual_extensions().chain([SUBMISSION_EXTENSION]);
+    name_extensions(extensions, conjunction)
 }
 
 /// Selects local files or buckets by the scheme of the URI.

@@ -14,7 +14,8 @@ use stemma_extract::encode_source;
 use stemma_store::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, to_json};
-use super::paginate::{PaginateOutcome, count_tokens};
+use super::extract_document::count_tokens;
+use super::paginate::PaginateOutcome;
 use super::recognize::{Recognize, RecognizeOutcome, pages_to_recognize};
 use super::transcribe::{Transcribe, TranscribeOutcome};
 use super::transcript;

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CompanionFile, CorrectionRef, Digest, DocumentVersion, Origin};
+use stemma_engine::flow::JobEntry;
 use stemma_engine::objects::ObjectMeta;
-use stemma_store::RunHeader;
 use stemma_store::env::Millis;
+use stemma_store::{PortError, PortResult, RunHeader};
 
 use crate::filing_folders::PlannedObject;
 use crate::sources::object_uri;
+
+// Bytes per token when collections are weighed for fairness: most of a PDF is not text.
+const BYTES_PER_TOKEN: u64 = 16;
 
 /// A submitted document: the content of [`stemma_engine::jobs::JobEntry::input`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,21 +94,29 @@ fn is_content(origin: &Origin) -> bool {
 }
 
 impl Submission {
-    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
-    pub fn for_removal(uri: String, path: String) -> Self {
+    /// A document whose content has this digest and size, without stated facts. `path` is only displayed.
+    pub fn from_content(uri: String, path: String, source: Digest, size_bytes: u64) -> Self {
         Self {
             name: path.rsplit('/').next().unwrap_or_default().into(),
             uri,
             path,
-            source: Digest::from_content(b""),
-            origin: Origin::Removed,
-            size_bytes: 0,
+            source,
+            origin: Origin::Content,
+            size_bytes,
             stated: BTreeMap::new(),
             filing: BTreeMap::new(),
             labels: None,
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: None,
+        }
+    }
+
+    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
+    pub fn for_removal(uri: String, path: String) -> Self {
+        Self {
+            origin: Origin::Removed,
+            ..Self::from_content(uri, path, Digest::from_content(b""), 0)
         }
     }
 
@@ -120,25 +132,19 @@ impl Submission {
         } else {
             path
         };
+        let uri = object_uri(bucket, &entry.key);
+        let source = Digest::from_object(&entry.etag, entry.size_bytes);
         Self {
-            uri: object_uri(bucket, &entry.key),
             name: entry.key.rsplit('/').next().unwrap_or_default().into(),
-            path: path.into(),
-            source: Digest::from_object(&entry.etag, entry.size_bytes),
             origin: Origin::Object {
                 etag: entry.etag.clone(),
                 version: entry.version.clone(),
             },
-            size_bytes: entry.size_bytes,
-            stated: BTreeMap::new(),
-            filing: BTreeMap::new(),
-            labels: None,
-            retry_failed: false,
-            correction: CorrectionChange::Keep,
             object: Some(SeenObject {
                 modified_ms: entry.modified_ms,
                 follow: None,
             }),
+            ..Self::from_content(uri, path.into(), source, entry.size_bytes)
         }
     }
 
@@ -173,6 +179,18 @@ impl Submission {
             }),
             ..self
         }
+    }
+
+    /// The entry of the document in a job.
+    ///
+    /// # Errors
+    /// A permanent [`PortError`] when it cannot be encoded.
+    pub fn job_entry(&self) -> PortResult<JobEntry> {
+        let weight = self.size_bytes / BYTES_PER_TOKEN + 1;
+        let input = serde_json::to_value(self).map_err(|error| {
+            PortError::permanent("blobs.put", format!("{}: {error}", self.path))
+        })?;
+        Ok(JobEntry { weight, input })
     }
 
     /// The submission that repeats the document of a run; `None` if the run has no document.

@@ -15,7 +15,7 @@ use stemma_llm::prices::CallBudget;
 use stemma_llm::tokens;
 use stemma_store::RunId;
 
-use super::flat_index::SectionVector;
+use super::vector_file::SectionVector;
 use super::{EmbeddingError, SemanticRouter, knn, run_cpu, truncate_to_tokens};
 use crate::usage::CallUsage;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};

@@ -1,6 +1,6 @@
 //! Semantic routing: embeddings of sections, and documents ranked by the sections nearest to a query.
 //!
-//! - [`flat_index`]: the vectors, in files next to the full-text index, with exact search.
+//! - [`flat_index`]: the vectors, in files next to the full-text index ([`vector_file`]), with exact search ([`flat_vectors`]).
 //! - [`knn`]: exact nearest neighbors.
 //! - [`routing`]: ranks documents for a query by DocScore.
 //! - [`embedder`]: calls the endpoint with rate limits, prices, retries and the call log.
@@ -14,10 +14,12 @@ pub mod budget;
 pub mod embed;
 pub mod embedder;
 pub mod flat_index;
+pub mod flat_vectors;
 pub mod knn;
 pub mod routing;
 #[cfg(test)]
 mod tests;
+pub mod vector_file;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use stemma_document::DocId;
 use stemma_store::RunId;
 
-use super::flat_index::Neighbor;
+use super::flat_vectors::Neighbor;
 use super::{DocumentScores, EmbeddingError, SemanticRouter};
 use crate::usage::CallUsage;
 

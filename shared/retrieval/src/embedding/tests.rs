@@ -22,9 +22,11 @@ use stemma_store::{Env, RunId};
 use super::budget::{BUDGET_EXHAUSTED, EmbeddingBudget};
 use super::embed::text_digest;
 use super::embedder::EmbedderSettings;
-use super::flat_index::{FlatIndex, Neighbor, SectionVector};
+use super::flat_index::FlatIndex;
+use super::flat_vectors::Neighbor;
 use super::knn::{dot, normalize, top_k};
 use super::routing::doc_scores;
+use super::vector_file::SectionVector;
 use super::*;
 
 const WORDS: [&str; 8] = [

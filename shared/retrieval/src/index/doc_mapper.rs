@@ -6,7 +6,12 @@ use tantivy::tokenizer::TokenizerManager;
 use tantivy::{TantivyDocument, Term};
 
 use super::IndexError;
+use super::entry::map_document;
+use super::schema::{Fields, REVISION, WORDS};
+use super::word_splitter::WordSplitter;
+use crate::lexicon::Lexicon;
 use stemma_catalog::document_store::OpenDocument;
+use stemma_catalog::property::Property;
 
 /// Passes the index entries of a document on, one by one, since those of a long document need much memory. There must be at
 /// least one, or the document would be indexed again at each sync.
@@ -29,6 +34,21 @@ pub struct DocMapper {
 }
 
 impl DocMapper {
+    /// The mapper of the current schema.
+    pub fn current() -> Self {
+        let (schema, fields) = Fields::schema();
+        let tokenizers = TokenizerManager::default();
+        tokenizers.register(WORDS, WordSplitter::default());
+        Self {
+            revision: Lexicon::revision() ^ Property::revision() ^ REVISION,
+            schema,
+            doc: fields.doc,
+            seq: fields.seq,
+            tokenizers,
+            map: map_document,
+        }
+    }
+
     /// The term shared by all entries of a document.
     pub fn term(&self, doc: DocId) -> Term {
         Term::from_field_text(self.doc, &doc.to_string())

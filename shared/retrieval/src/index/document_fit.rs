@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_reading::dates::LatestPeriod;
+use stemma_reading::query_period::LatestPeriod;
 use tantivy::Term;
 
-use super::ranking::PassageSet;
+use super::passage_set::PassageSet;
 use super::schema::{DocumentKind, Fields};
 use crate::parsed_query::ParsedQuery;
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tantivy::Term;
 use tantivy::query::Bm25StatisticsProvider;
 
-use super::ranking::PassageSet;
+use super::passage_set::PassageSet;
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;

@@ -6,7 +6,8 @@ use stemma_document::{DocId, SectionId};
 
 use super::entry::StoredSection;
 use super::operators::TextConditions;
-use super::ranking::{PassageSet, ScoredPassage};
+use super::passage_set::PassageSet;
+use super::ranking::ScoredPassage;
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;

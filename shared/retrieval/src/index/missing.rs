@@ -17,8 +17,9 @@ use tantivy::query::{PhraseQuery, Query as IndexQuery};
 
 use super::document_filter::{all_of, has_term};
 use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
-use super::ranking::{PassageSet, ScopeStatistics};
+use super::passage_set::PassageSet;
 use super::schema::Fields;
+use super::scope_statistics::ScopeStatistics;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;

@@ -10,7 +10,7 @@ use tantivy::Term;
 use tantivy::query::{AllQuery, BooleanQuery, Occur, PhraseQuery, Query as IndexQuery, RangeQuery};
 
 use super::document_filter::{all_of, has_term};
-use super::ranking::PassageSet;
+use super::passage_set::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;

@@ -10,16 +10,18 @@ use tantivy::collector::Count;
 use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
+use super::document_entry::doc_key;
 use super::document_filter::{all_of, any_term, filter_query, has_term, of_documents};
 use super::document_fit::DocumentFit;
-use super::entry::doc_key;
 use super::evidence::{self, Evidence};
 use super::hits::HitList;
 use super::missing::MissingTerms;
 use super::operators::TextConditions;
-use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScoredPassage};
+use super::passage_set::PassageSet;
+use super::ranking::{Ranking, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
+use super::scope_statistics::ScopeStatistics;
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
 use crate::parsed_query::ParsedQuery;
@@ -30,7 +32,7 @@ use crate::search::{
     SearchNote, SearchResults, SearchStats,
 };
 use stemma_catalog::property::Property;
-use stemma_reading::dates::QueryPeriod;
+use stemma_reading::query_period::QueryPeriod;
 use stemma_reading::tokenizer::tokenize;
 
 // Passages that are scored together. The hits of the best ones come before those of the next ones, so that a list stays the

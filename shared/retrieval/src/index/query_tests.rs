@@ -10,9 +10,9 @@ use stemma_document::{
 };
 use tantivy::Index;
 
+use super::doc_mapper::DocMapper;
 use super::entry::map_document;
 use super::query::search;
-use super::schema::doc_mapper;
 use super::searcher::IndexSearcher;
 use super::shard::ShardCount;
 use crate::alias_file::AliasFile;
@@ -122,7 +122,7 @@ fn indexed_in(
     count: ShardCount,
     documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>,
 ) -> IndexSearcher {
-    let mapper = doc_mapper();
+    let mapper = DocMapper::current();
     let shards = count.shards().map(|_| {
         let mut index = Index::create_in_ram(mapper.schema.clone());
         index.set_tokenizers(mapper.tokenizers.clone());

@@ -10,18 +10,14 @@ use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, SchemaBuilder, TextFieldIndexing,
     TextOptions,
 };
-use tantivy::tokenizer::TokenizerManager;
 
-use super::doc_mapper::DocMapper;
-use super::word_splitter::WordSplitter;
-use crate::lexicon::Lexicon;
 use stemma_catalog::property::{Property, PropertyType};
 
 // Increase this when entries or tokens change; a changed lexicon or property changes the index revision by itself.
-const REVISION: u32 = 15;
+pub(super) const REVISION: u32 = 15;
 
 // Name of the tokenizer that splits tokenized texts.
-const WORDS: &str = "words";
+pub(super) const WORDS: &str = "words";
 
 /// The kind of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,20 +269,5 @@ impl Fields {
     /// The term shared by all entries of a kind.
     pub fn kind_term(&self, kind: IndexEntryKind) -> Term {
         Term::from_field_text(self.kind, kind.as_str())
-    }
-}
-
-/// The mapper of the current schema.
-pub fn doc_mapper() -> DocMapper {
-    let (schema, fields) = Fields::schema();
-    let tokenizers = TokenizerManager::default();
-    tokenizers.register(WORDS, WordSplitter::default());
-    DocMapper {
-        revision: Lexicon::revision() ^ Property::revision() ^ REVISION,
-        schema,
-        doc: fields.doc,
-        seq: fields.seq,
-        tokenizers,
-        map: super::entry::map_document,
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::Collection;
+use stemma_document::{Collection, SourceFormat, name_extensions};
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
 use stemma_engine::{Ports, RepeatedLog, dead_letter};
@@ -195,8 +195,11 @@ impl Reindex {
             .max_by_key(|source| source.prefix.len());
         let refusal = match source {
             Some(source) if may_change_document(&request.key) => return Ok(Some(source)),
-            Some(_) => "is not a .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
-            None => "is in no configured source of this collection",
+            Some(_) => format!(
+                "is not a {} file",
+                name_extensions(SourceFormat::extensions(), "or")
+            ),
+            None => "is in no configured source of this collection".into(),
         };
         let name = format!("s3://{}/{}", request.bucket, request.key);
         if request.is_notification {

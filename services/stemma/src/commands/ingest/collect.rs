@@ -8,14 +8,14 @@ use serde::Serialize;
 use stemma_archive::Archive;
 use stemma_document::{Collection, Digest};
 use stemma_pipeline::Submission;
-use stemma_pipeline::sources::{SourceWriter, file_path, file_uri};
+use stemma_pipeline::sources::{SourceWriter, file_path};
 use stemma_store::{FailureRecord, PortResult, RetryingBlobs};
 
-use crate::discover::{DiscoveredFile, Discovery, digest};
+use crate::discover::Discovery;
 use crate::error::CommandError;
 use crate::failure_groups::FailureLine;
 use crate::filings::store_labels;
-use crate::submission::{StatedFacts, content_submission};
+use crate::input_file::{InputFile, digest};
 
 /// The documents of an ingest, and what was found while reading them.
 pub struct IngestBatch {
@@ -25,7 +25,10 @@ pub struct IngestBatch {
     pub duplicates: Vec<(String, String)>,
     /// Known documents whose files were deleted from the walked folders.
     pub removed: Vec<String>,
+    /// Without its files, which were read.
     pub discovery: Discovery,
+    // Label linkbases, by the position of the submission.
+    labels: Vec<(usize, PathBuf)>,
 }
 
 impl IngestBatch {
@@ -65,20 +68,16 @@ impl IngestBatch {
         collection: &Collection,
         max_bytes: u64,
     ) -> Result<(), CommandError> {
-        if self.discovery.labels.is_empty() {
+        if self.labels.is_empty() {
             return Ok(());
         }
         let writer = SourceWriter::start(blobs, collection).await?;
-        for submission in &mut self.submissions {
-            let document = file_path(&submission.uri).unwrap_or_default();
-            let Some(path) = self.discovery.labels.get(&document) else {
-                continue;
-            };
+        for (at, path) in std::mem::take(&mut self.labels) {
             match store_labels(path.clone(), max_bytes, &writer).await? {
-                Ok(labels) => submission.labels = Some(labels),
+                Ok(labels) => self.submissions[at].labels = Some(labels),
                 Err(error) => {
                     let why = format!("cannot be read: {error}");
-                    self.discovery.skipped.push((path.clone(), why));
+                    self.discovery.skipped.push((path, why));
                 }
             }
         }
@@ -131,13 +130,11 @@ impl FailedDocument {
 
 /// Digests decide what is new, so every file is read, with one thread per core.
 pub async fn read_files(
-    discovery: Discovery,
-    mut stated: HashMap<PathBuf, StatedFacts>,
+    mut discovery: Discovery,
     retry_failed: bool,
     max_bytes: u64,
 ) -> Result<IngestBatch, CommandError> {
-    let files = discovery.files.clone();
-    let mut filing_facts = discovery.filing_facts.clone();
+    let files = std::mem::take(&mut discovery.files);
     let read = tokio::task::spawn_blocking(move || {
         let readers = std::thread::available_parallelism().map_or(1, usize::from);
         let part = files.len().div_ceil(readers).max(1);
@@ -165,11 +162,12 @@ pub async fn read_files(
         duplicates: Vec::new(),
         removed: Vec::new(),
         discovery,
+        labels: Vec::new(),
     };
     let mut first: HashMap<Digest, String> = HashMap::new();
     for file in read {
         match file {
-            Ok(submission) => {
+            Ok((submission, labels)) => {
                 match first.entry(submission.source) {
                     Entry::Occupied(other) => {
                         let copy = (submission.path.clone(), other.get().clone());
@@ -179,11 +177,10 @@ pub async fn read_files(
                         first.insert(submission.path.clone());
                     }
                 }
-                let path = file_path(&submission.uri).unwrap_or_default();
+                let at = batch.submissions.len();
+                batch.labels.extend(labels.map(|labels| (at, labels)));
                 batch.submissions.push(Submission {
                     retry_failed,
-                    stated: stated.remove(&path).unwrap_or_default(),
-                    filing: filing_facts.remove(&path).unwrap_or_default(),
                     ..submission
                 });
             }
@@ -193,18 +190,19 @@ pub async fn read_files(
     Ok(batch)
 }
 
-fn read_part(part: &[DiscoveredFile], max_bytes: u64) -> Vec<Result<Submission, FailedDocument>> {
+type ReadFile = Result<(Submission, Option<PathBuf>), FailedDocument>;
+
+fn read_part(part: &[InputFile], max_bytes: u64) -> Vec<ReadFile> {
     part.iter()
         .map(|input| read_file(input, max_bytes))
         .collect()
 }
 
-fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, FailedDocument> {
-    let path = input.relative_path.clone();
+// The submission, and its label linkbase.
+fn read_file(input: &InputFile, max_bytes: u64) -> ReadFile {
     let (code, message, next) = match digest(&input.absolute_path, max_bytes) {
         Ok((source, size_bytes)) => {
-            let uri = file_uri(&input.absolute_path);
-            return Ok(content_submission(uri, path, source, size_bytes));
+            return Ok((input.submission(source, size_bytes), input.labels.clone()));
         }
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => (
             "limits.bytes",
@@ -217,5 +215,6 @@ fn read_file(input: &DiscoveredFile, max_bytes: u64) -> Result<Submission, Faile
             "check its permissions, then run ingest again",
         ),
     };
+    let path = input.relative_path.clone();
     Err(FailedDocument::new(path, code, message, next))
 }

@@ -13,9 +13,9 @@ use stemma_pipeline::{
     most_vision_use,
 };
 
+use crate::children;
 use crate::config::Config;
 use crate::cost::{PriceList, money};
-use crate::embedded;
 use crate::error::CommandError;
 use crate::table::thousands;
 
@@ -86,7 +86,7 @@ impl IngestEstimate {
         documents: &[Submission],
         batch: bool,
     ) -> Result<Self, CommandError> {
-        let pool = embedded::extraction_pool(&config.local)
+        let pool = children::extraction_pool(&config.local)
             .map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
         let at_once = usize::from(config.local.concurrency());
         let sizes = stream::iter(documents)

@@ -16,6 +16,7 @@ use clap::Args;
 use stemma_boot::shutdown;
 use stemma_document::FactDefinition;
 use stemma_engine::flow::JobOptions;
+use stemma_pipeline::sources::document_extensions;
 use stemma_roles::coordinator::SubmitRequest;
 use stemma_store::blobs::Blobs;
 use stemma_store::{Env, Priority};
@@ -32,12 +33,13 @@ use crate::commands::jobs::submit::{self, SubmitArgs};
 use crate::commands::tree;
 use crate::context::Context;
 use crate::cost::{PriceList, job_usage};
+use crate::discover::{find_files, nothing_found};
 use crate::embedded::{EmbeddedServices, documents_in_flight};
 use crate::error::{CommandError, Exit};
 use crate::filings::SelectArgs;
 use crate::model_clients::preflight;
 use crate::output::clean;
-use crate::submission::{SubmitOptions, find_files, label, nothing_found, sidecars};
+use crate::submit_options::{SubmitOptions, label};
 
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
@@ -73,9 +75,10 @@ fn after_help() -> String {
         .map(|fact| fact.name)
         .collect();
     let facts = facts.join(", ");
+    let extensions = document_extensions("and");
     format!(
         "\
-Folders are searched for .pdf, .htm, .md, .txt and .nc files; a file given by name is read whatever
+Folders are searched for {extensions} files; a file given by name is read whatever
 its extension. Unchanged files are skipped, changed files become a new version. If a run is
 interrupted, run the same command to resume.
 
@@ -109,11 +112,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if discovery.files.is_empty() {
         return Err(nothing_found(&discovery.filings));
     }
-    let stated = sidecars(&discovery)?;
     let retry_failed = args.rerun_failed || args.password.is_some();
     let max_bytes = config.settings.limits.max_bytes;
     let asks_in_batches = args.options.batch;
-    let mut batch = read_files(discovery, stated, retry_failed, max_bytes).await?;
+    let mut batch = read_files(discovery, retry_failed, max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
         let estimate =

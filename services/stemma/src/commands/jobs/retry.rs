@@ -10,7 +10,7 @@ use super::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
-use crate::submission::SubmitOptions;
+use crate::submit_options::SubmitOptions;
 
 const MAX_LISTED: usize = 20;
 

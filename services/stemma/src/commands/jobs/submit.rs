@@ -13,20 +13,19 @@ use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
 use stemma_engine::objects::{ObjectLookup, ObjectMeta};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
-use stemma_pipeline::sources::{SourceWriter, file_uri};
-use stemma_roles::coordinator::{SubmitRequest, job_entry, start_job};
+use stemma_pipeline::sources::SourceWriter;
+use stemma_roles::coordinator::{SubmitRequest, start_job};
 use stemma_store::{PortResult, Priority, Retrying};
 
 use super::runner::JobRunner;
 use crate::config::Config;
 use crate::context::Context;
-use crate::discover::DiscoveredFile;
+use crate::discover::{find_files, nothing_found};
 use crate::error::{CommandError, Exit};
-use crate::filings::{FilingCounts, SelectArgs, read_apart, store_labels};
+use crate::filings::{FilingCounts, SelectArgs, store_labels};
+use crate::input_file::{InputFile, read_apart};
 use crate::output::clean;
-use crate::submission::{
-    StatedFacts, SubmitOptions, content_submission, find_files, label, nothing_found, sidecars,
-};
+use crate::submit_options::{SubmitOptions, label};
 
 // Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
@@ -209,7 +208,7 @@ impl Submitter<'_> {
             retry_failed: self.retry_failed,
             ..submission
         };
-        let entry = job_entry(&submission)?;
+        let entry = submission.job_entry()?;
         self.submitting.push(&self.ports.blobs, entry).await?;
         let submitted = self.submitting.entries();
         if submitted.is_multiple_of(PROGRESS_EVERY) {
@@ -256,7 +255,7 @@ impl Submitter<'_> {
 
     async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
         let output = &self.context.output;
-        let mut discovery = find_files(paths, self.select, self.context)?;
+        let discovery = find_files(paths, self.select, self.context)?;
         self.filings.add(&discovery.filings);
         for (path, why) in &discovery.skipped {
             let path = clean(&path.display().to_string());
@@ -266,29 +265,23 @@ impl Submitter<'_> {
             self.unread += 1;
             output.error(&clean(&missing.to_string()));
         }
-        let mut stated = sidecars(&discovery)?;
-        let mut filing_facts = std::mem::take(&mut discovery.filing_facts);
-        let mut labels = std::mem::take(&mut discovery.labels);
+        let has_labels = discovery.files.iter().any(|file| file.labels.is_some());
         let upload = self.upload;
         let max_bytes = self.max_bytes;
-        let writer = match upload || !labels.is_empty() {
+        let writer = match upload || has_labels {
             true => Some(SourceWriter::start(&self.ports.blobs, self.collection).await?),
             false => None,
         };
         let files = stream::iter(discovery.files).map(|input| {
-            let facts = [&mut stated, &mut filing_facts]
-                .map(|facts| facts.remove(&input.absolute_path).unwrap_or_default());
-            let labels = labels.remove(&input.absolute_path);
             let writer = writer.clone();
             async move {
-                let path = input.relative_path.clone();
-                let labels = match labels.zip(writer.as_ref()) {
+                let labels = match input.labels.clone().zip(writer.as_ref()) {
                     Some((labels, writer)) => Some(store_labels(labels, max_bytes, writer).await),
                     None => None,
                 };
                 let writer = writer.filter(|_| upload);
-                let file = submission(input, facts, max_bytes, writer).await;
-                (path, file, labels.transpose())
+                let file = read_submission(&input, max_bytes, writer).await;
+                (input.relative_path, file, labels.transpose())
             }
         });
         let mut files = Box::pin(files.buffered(FILES_AT_ONCE));
@@ -368,11 +361,9 @@ impl BucketSource<'_> {
     }
 }
 
-// Reads a file once, for its digest and, with a writer, to copy it to the store. Sidecar and index files have stated facts
-// about it. The inner error is a file that cannot be read.
-async fn submission(
-    input: DiscoveredFile,
-    [stated, filing]: [StatedFacts; 2],
+// Reads a file once, for its digest and, with a writer, to copy it to the store. The inner error is a file that cannot be read.
+async fn read_submission(
+    input: &InputFile,
     max_bytes: u64,
     writer: Option<SourceWriter>,
 ) -> Result<std::io::Result<Submission>, CommandError> {
@@ -385,12 +376,7 @@ async fn submission(
     if let Some(writer) = writer {
         writer.store(source, bytes).await?;
     }
-    let uri = file_uri(&input.absolute_path);
-    Ok(Ok(Submission {
-        stated,
-        filing,
-        ..content_submission(uri, input.relative_path, source, size_bytes)
-    }))
+    Ok(Ok(input.submission(source, size_bytes)))
 }
 
 #[cfg(test)]

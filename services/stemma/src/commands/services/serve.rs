@@ -11,7 +11,7 @@ use stemma_engine::Ports;
 use stemma_engine::flow::JobOptions;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_operations::RetryCandidate;
-use stemma_pipeline::sources::{SourceWriter, is_document};
+use stemma_pipeline::sources::{SourceWriter, document_extensions, is_document};
 use stemma_pipeline::{RunSettings, Submission};
 use stemma_roles::coordinator::{SubmitRequest, submit};
 use stemma_store::{JobId, PortResult, Priority};
@@ -20,7 +20,6 @@ use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::submission::content_submission;
 use crate::table::counted;
 
 /// Run one server that accepts, processes, searches and answers from documents.
@@ -89,7 +88,7 @@ impl UploadPort for UploadIntake {
         let Upload { path, bytes, .. } = upload;
         if !is_document(&path) {
             let message = format!("unsupported file type `{path}`");
-            let next = "send a .pdf, .htm, .md or .txt file";
+            let next = format!("send a {} file", document_extensions("or"));
             return Err(ApiError::new("input.unsupported", message, next));
         }
         let stated = facts(upload.metadata)?;
@@ -103,7 +102,7 @@ impl UploadPort for UploadIntake {
         let submission = Submission {
             stated,
             retry_failed: true,
-            ..content_submission(uri, path, source, size_bytes)
+            ..Submission::from_content(uri, path, source, size_bytes)
         };
         let label = format!("upload of {}", submission.name);
         let job = self

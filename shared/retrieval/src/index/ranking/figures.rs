@@ -5,8 +5,9 @@ use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 
-use super::candidates::{PassageSet, ScopeStatistics};
+use crate::index::passage_set::PassageSet;
 use crate::index::schema::Fields;
+use crate::index::scope_statistics::ScopeStatistics;
 
 // A figure of the name but not of the period: its table may have the period in another column.
 const OTHER_PERIOD_SHARE: f32 = 0.5;

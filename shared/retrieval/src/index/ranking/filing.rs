@@ -6,10 +6,11 @@ use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 
-use super::candidates::{PassageSet, ScopeStatistics};
-use super::{Parts, ScorePart};
+use super::score_parts::{ScorePart, ScoreParts};
 use crate::index::document_fit::DocumentFit;
+use crate::index::passage_set::PassageSet;
 use crate::index::schema::Fields;
+use crate::index::scope_statistics::ScopeStatistics;
 use crate::lexicon::EntryKind;
 use crate::parsed_query::ParsedQuery;
 
@@ -40,7 +41,7 @@ impl FilingRules<'_> {
     pub(super) fn score_phrases(
         &self,
         scope: &ScopeStatistics<'_>,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<PhraseMatches> {
         let count = self.passages.len();
         let mut matches = PhraseMatches {
@@ -93,7 +94,7 @@ impl FilingRules<'_> {
         &self,
         unit: f32,
         phrases: &PhraseMatches,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<Vec<Option<StatementKind>>> {
         let mut best: Vec<(f32, Option<StatementKind>)> = vec![(0.0, None); self.passages.len()];
         let lines = phrases.share_of_lines();
@@ -124,7 +125,7 @@ impl FilingRules<'_> {
         &self,
         documents: &DocumentFit<'_>,
         unit: f32,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<()> {
         let scores = documents.scores(self.passages, self.fields)?;
         let scores = scores.iter().map(|score| unit * DOCUMENT_FIT_SHARE * score);

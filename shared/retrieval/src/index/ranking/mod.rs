@@ -5,9 +5,10 @@
 //! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
 //! pages and parts that the query names, and in filings the requested statements.
 
-mod candidates;
 mod figures;
 mod filing;
+mod references;
+mod score_parts;
 mod selection;
 mod words;
 
@@ -16,83 +17,24 @@ use std::collections::BTreeMap;
 use stemma_reading::statement_pages::StatementKind;
 use tantivy::{DocAddress, Term};
 
-pub(super) use self::candidates::{PassageSet, ScopeStatistics};
 use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
+use self::references::score_references;
+use self::score_parts::{ScorePart, ScoreParts};
 use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
 use super::document_filter::has_term;
 use super::document_fit::DocumentFit;
+use super::passage_set::PassageSet;
 use super::schema::{DocumentKind, Fields};
+use super::scope_statistics::ScopeStatistics;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 
-// Shares of the best word score for a named caption, and for a named page or the table of contents.
-const CAPTION_WEIGHT: f32 = 0.5;
-const PAGE_WEIGHT: f32 = 0.7;
 // A displayed figure with exactly the name and period of the query is as good as all of its words.
 const FIGURE_WEIGHT: f32 = 1.0;
 // Relative to the same word in the text, where candidates are selected.
 const FIGURE_WORD_WEIGHT: f32 = 0.5;
-
-/// The parts of a score, as returned by `explain`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum ScorePart {
-    Text,
-    Headings,
-    Labels,
-    Path,
-    Summary,
-    Adjacency,
-    Phrases,
-    RowPhrases,
-    References,
-    Statement,
-    Document,
-    Figure,
-}
-
-impl ScorePart {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            ScorePart::Text => "text",
-            ScorePart::Headings => "headings",
-            ScorePart::Labels => "labels",
-            ScorePart::Path => "path",
-            ScorePart::Summary => "summary",
-            ScorePart::Adjacency => "adjacency",
-            ScorePart::Phrases => "phrases",
-            ScorePart::RowPhrases => "row_phrases",
-            ScorePart::References => "references",
-            ScorePart::Statement => "statement",
-            ScorePart::Document => "document",
-            ScorePart::Figure => "figure",
-        }
-    }
-}
-
-// The scores of all candidates, by part.
-struct Parts {
-    scores: BTreeMap<ScorePart, Vec<f32>>,
-    totals: Vec<f32>,
-}
-
-impl Parts {
-    fn add(&mut self, part: ScorePart, scores: &[f32]) {
-        let sums = self
-            .scores
-            .entry(part)
-            .or_insert_with(|| vec![0.0; self.totals.len()]);
-        for ((sum, total), score) in sums.iter_mut().zip(&mut self.totals).zip(scores) {
-            *sum += score;
-            *total += score;
-        }
-    }
-
-    fn best(&self) -> f32 {
-        self.totals.iter().copied().fold(0.0, f32::max)
-    }
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct ScoredPassage {
@@ -242,10 +184,7 @@ impl<'q> Ranking<'q> {
         amendments: bool,
     ) -> tantivy::Result<Vec<ScoredPassage>> {
         let passages = PassageSet::new(self.searcher, candidates);
-        let mut parts = Parts {
-            scores: BTreeMap::new(),
-            totals: vec![0.0; passages.len()],
-        };
+        let mut parts = ScoreParts::new(passages.len());
         let doc_keys = passages.column("doc_key")?;
         self.words
             .score(&passages, self.scope, &self.fields, &mut parts)?;
@@ -263,7 +202,10 @@ impl<'q> Ranking<'q> {
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
         let statements = rules.score_statements(unit, &phrases, &mut parts)?;
-        self.score_references(&passages, unit, &mut parts)?;
+        if !self.parsed.references.is_empty() {
+            let scores = score_references(&self.parsed.references, &passages, &self.fields, unit)?;
+            parts.add(ScorePart::References, &scores);
+        }
         rules.score_documents(&self.documents, unit, &mut parts)?;
         let figures = self.score_figures(&passages, unit, &mut parts)?;
         let pages = passages.column("page")?;
@@ -277,12 +219,7 @@ impl<'q> Ranking<'q> {
                 doc_key: doc_keys[at],
                 page: pages[at],
                 score: parts.totals[at],
-                parts: parts
-                    .scores
-                    .iter()
-                    .map(|(part, scores)| (*part, scores[at]))
-                    .filter(|(_, score)| *score != 0.0)
-                    .collect(),
+                parts: parts.candidate_parts(at),
                 phrase: phrases.best[at].clone(),
                 statement: statements[at],
                 figure: figures[at],
@@ -315,7 +252,7 @@ impl<'q> Ranking<'q> {
         &self,
         passages: &PassageSet<'_>,
         unit: f32,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<Vec<Option<FigureMatch>>> {
         let Some(figure) = &self.parsed.figure else {
             return Ok(vec![None; passages.len()]);
@@ -330,62 +267,5 @@ impl<'q> Ranking<'q> {
             parts.add(ScorePart::Figure, &scores.collect::<Vec<_>>());
         }
         Ok(matches)
-    }
-
-    // Pages, captions and the table of contents that the query names.
-    fn score_references(
-        &self,
-        passages: &PassageSet<'_>,
-        unit: f32,
-        parts: &mut Parts,
-    ) -> tantivy::Result<()> {
-        let references = &self.parsed.references;
-        if references.is_empty() {
-            return Ok(());
-        }
-        let mut scores = vec![0.0_f32; passages.len()];
-        for caption in &references.captions {
-            let term = Term::from_field_text(self.fields.captions, caption);
-            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
-                *score += if found { unit * CAPTION_WEIGHT } else { 0.0 };
-            }
-        }
-        let pages = passages.column("page")?;
-        let counts = passages.column("pages")?;
-        let contents = passages.column("contents")?;
-        let mut add_page = |page: Option<u64>, weight: f32| {
-            for (at, score) in scores.iter_mut().enumerate() {
-                let is_named = pages[at] > 0 && pages[at] == page.unwrap_or(counts[at]);
-                *score += if is_named { unit * weight } else { 0.0 };
-            }
-        };
-        if references.last_page {
-            add_page(None, PAGE_WEIGHT);
-        }
-        for page in references
-            .pages
-            .iter()
-            .copied()
-            .chain(references.cover.then_some(1))
-        {
-            add_page(Some(u64::from(page)), PAGE_WEIGHT);
-        }
-        for page in &references.pages {
-            let term = Term::from_field_text(self.fields.label, &page.to_string());
-            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
-                *score += if found { unit * PAGE_WEIGHT } else { 0.0 };
-            }
-        }
-        if references.contents {
-            for (score, contents) in scores.iter_mut().zip(contents) {
-                *score += if contents > 0 {
-                    unit * PAGE_WEIGHT
-                } else {
-                    0.0
-                };
-            }
-        }
-        parts.add(ScorePart::References, &scores);
-        Ok(())
     }
 }

@@ -12,8 +12,9 @@ use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, SegmentReader, Term};
 
-use super::super::searcher::IndexSearcher;
-use super::candidates::{K1, PassageSet, ScopeStatistics, saturate};
+use crate::index::passage_set::PassageSet;
+use crate::index::scope_statistics::{K1, ScopeStatistics, saturate};
+use crate::index::searcher::IndexSearcher;
 
 // A scope of fewer passages than one in this many is looked up passage by passage, without reading whole posting lists.
 const SMALL_SCOPE: usize = 16;

@@ -5,9 +5,10 @@ use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::{Field, IndexRecordOption};
 
-use super::candidates::{PassageSet, ScopeStatistics};
-use super::{Parts, ScorePart};
+use super::score_parts::{ScorePart, ScoreParts};
+use crate::index::passage_set::PassageSet;
 use crate::index::schema::Fields;
+use crate::index::scope_statistics::ScopeStatistics;
 use crate::parsed_query::ParsedQuery;
 
 // A word in a heading, a row label, a title above the page or a running head, and a pair of words side by side: shares of
@@ -57,7 +58,7 @@ impl WordScorer {
         passages: &PassageSet<'_>,
         scope: &ScopeStatistics<'_>,
         fields: &Fields,
-        parts: &mut Parts,
+        parts: &mut ScoreParts,
     ) -> tantivy::Result<()> {
         let lengths = passages.column("length")?;
         let mut positions: Vec<Vec<Vec<u32>>> = Vec::new();

@@ -1,20 +1,14 @@
-//! Shared by commands that submit documents: options, input files, facts of sidecars, labels.
+//! Options of commands that submit documents, and the labels of their jobs.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use stemma_document::{Digest, Origin};
 use stemma_engine::flow::{JobOptions, MaxFailed};
-use stemma_pipeline::{CorrectionChange, OcrMode, OnModelFailure, RunSettings, Submission};
+use stemma_pipeline::{OcrMode, OnModelFailure, RunSettings};
 
 use crate::config::Config;
 use crate::context::Context;
 use crate::cost::BudgetArgs;
-use crate::discover::{Discovery, discover};
 use crate::error::CommandError;
-use crate::filings::{FilingCounts, SelectArgs, filter_files};
-use crate::sidecar::{self, SidecarError};
 
 /// Options of `ingest`, `submit` and `retry`.
 #[derive(Debug, Clone, clap::Args)]
@@ -74,89 +68,6 @@ fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
 fn ocr_mode(text: &str) -> Result<OcrMode, String> {
     serde_json::from_value(text.into())
         .map_err(|_| format!("unknown value `{text}`; use auto, never or always"))
-}
-
-/// A document whose content has this digest and size, without stated facts. `path` is only shown.
-pub fn content_submission(
-    uri: String,
-    path: String,
-    source: Digest,
-    size_bytes: u64,
-) -> Submission {
-    Submission {
-        uri,
-        name: path.rsplit('/').next().unwrap_or(&path).to_owned(),
-        path,
-        source,
-        origin: Origin::Content,
-        size_bytes,
-        stated: BTreeMap::new(),
-        filing: BTreeMap::new(),
-        labels: None,
-        retry_failed: false,
-        correction: CorrectionChange::Keep,
-        object: None,
-    }
-}
-
-/// The files for `paths` that `select` chooses. The store itself is never searched.
-pub fn find_files(
-    paths: &[PathBuf],
-    select: &SelectArgs,
-    context: &Context,
-) -> Result<Discovery, CommandError> {
-    let selection = select.selection();
-    let mut discovery = discover(paths, context.store.folder(), &selection).map_err(|error| {
-        CommandError::new("input.not_found", error.to_string())
-            .with_next("check the path; see the examples in `stemma ingest --help`")
-    })?;
-    filter_files(&mut discovery, &selection).map_err(|error| sidecar_error(&error))?;
-    Ok(discovery)
-}
-
-/// The error of a command that found nothing to read.
-pub fn nothing_found(filings: &FilingCounts) -> CommandError {
-    match filings.line() {
-        Some(line) => CommandError::new(
-            "input.no_documents",
-            format!("no document is chosen ({line})"),
-        )
-        .with_next("change --forms, --since or --cik"),
-        None => {
-            let message = "no .pdf, .htm, .md, .txt or .nc file found";
-            CommandError::new("input.no_documents", message)
-                .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX")
-        }
-    }
-}
-
-fn sidecar_error(error: &SidecarError) -> CommandError {
-    CommandError::new("input.metadata_invalid", error.to_string())
-        .with_next("correct the file; `stemma ingest --help` lists its columns")
-}
-
-/// Facts of a sidecar about one file, by their stable names.
-pub type StatedFacts = BTreeMap<String, String>;
-
-/// Facts from sidecars, by discovered file.
-pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, CommandError> {
-    let mut folders: BTreeMap<&Path, sidecar::SidecarFacts> = BTreeMap::new();
-    let mut stated = HashMap::new();
-    for file in &discovery.files {
-        let path = &file.absolute_path;
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            continue;
-        };
-        let read = match folders.entry(folder) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => {
-                unread.insert(sidecar::read(folder).map_err(|error| sidecar_error(&error))?)
-            }
-        };
-        let facts = read.remove(name.to_string_lossy().as_ref());
-        stated.extend(facts.map(|facts| (path.clone(), facts)));
-    }
-    Ok(stated)
 }
 
 /// Label of a job: the first path, and the number of others. A path such as `.` has the name of its folder.
