@@ -88,8 +88,11 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
         let name = possessive
             .map(bare)
             .or(before.filter(|_| ends_company_name(word)));
-        let is_name = |name: &&str| name.len() > 1 && name.starts_with(|c: char| c.is_uppercase());
-        if let Some(name) = name.filter(is_name).filter(|name| !is_known(name)) {
+        if let Some(name) = name
+            && name.len() > 1
+            && name.starts_with(|c: char| c.is_uppercase())
+            && !is_known(name)
+        {
             return Some(name);
         }
         before = Some(bare(word));

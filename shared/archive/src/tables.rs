@@ -82,20 +82,21 @@ impl Archive {
         let placed = placed_sections(&published.tree);
         let first_pages = tables.iter().map(|table| table.pages.0);
         let sections = sections_at(placed.into_iter(), first_pages.collect());
-        let section_at = |page| Some(section_locator(&listed.label, *sections.get(&page)?));
-        let info = |table: FigureTable| TableInfo {
+        let tables = tables.into_iter().map(|table| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
-            section: section_at(table.pages.0),
+            section: sections
+                .get(&table.pages.0)
+                .map(|id| section_locator(&listed.label, *id)),
             rows: table.rows.len(),
             title: table.title,
             unit: table.unit,
             scale: table.scale,
             pages: table.pages,
             columns: table.columns,
-        };
+        });
         Ok(DocumentTables {
             document: DocumentInfo::from_catalog(&listed),
-            tables: tables.into_iter().map(info).collect(),
+            tables: tables.collect(),
         })
     }
 

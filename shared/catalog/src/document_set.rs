@@ -214,13 +214,12 @@ impl<'c> PathWalk<'c> {
             // `0` is the character behind `/`.
             to = Bound::Excluded(at(format!("{}0", set.folder)));
         }
-        let is_outside = |after: &(String, DocId)| match (&from, &to) {
-            (Bound::Included(from), _) if !is_descending => after < from,
-            (_, Bound::Excluded(to)) if is_descending => after > to,
-            _ => false,
-        };
-        // Before the folder there is nothing of the set.
-        let after = after.filter(|after| !is_outside(after));
+        // A position before the folder has all of the set after it.
+        let after = after.filter(|after| match (&from, &to) {
+            (Bound::Included(from), _) if !is_descending => after >= from,
+            (_, Bound::Excluded(to)) if is_descending => after <= to,
+            _ => true,
+        });
         if let Some(after) = after {
             let end = if is_descending { &mut to } else { &mut from };
             *end = Bound::Excluded(after);

@@ -214,7 +214,6 @@ pub(crate) mod tests {
     }
 
     fn check_siblings(prefix: &str, sections: &[Section], inside: (u32, u32)) {
-        let paged = |section: &Section| section.span.pages().is_some();
         for (index, section) in sections.iter().enumerate() {
             let (start, end) = ends(section);
             assert!(
@@ -225,7 +224,7 @@ pub(crate) mod tests {
             if let Some(next) = sections.get(index + 1) {
                 let gap = i64::from(ends(next).0) - i64::from(end);
                 assert!(
-                    gap == 1 || (gap == 0 && paged(section)),
+                    gap == 1 || (gap == 0 && section.span.pages().is_some()),
                     "{} then {}",
                     section.structure,
                     next.structure

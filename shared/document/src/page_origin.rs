@@ -95,8 +95,10 @@ impl Recognition {
 
     /// Number of words in doubt.
     pub fn doubtful(&self) -> usize {
-        let words = self.confidences.iter();
-        words.filter(|confidence| **confidence < Self::SURE).count()
+        self.confidences
+            .iter()
+            .filter(|confidence| **confidence < Self::SURE)
+            .count()
     }
 }
 

@@ -94,11 +94,10 @@ pub fn is_abbreviation(word: &str) -> bool {
     let Some(bare) = word.trim_start_matches(OPENING).strip_suffix('.') else {
         return false;
     };
-    let is_initial = |part: &str| {
-        let mut chars = part.chars();
-        chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
-    };
-    bare.split('.').all(is_initial) || ABBREVIATIONS.contains(&bare.to_lowercase())
+    let has_initials = bare
+        .split('.')
+        .all(|part| part.starts_with(char::is_alphabetic) && part.chars().count() == 1);
+    has_initials || ABBREVIATIONS.contains(&bare.to_lowercase())
 }
 
 fn is_numbered_part(word: &str) -> bool {

@@ -105,8 +105,10 @@ impl NumberMention {
     /// of a gain (`gain`); it may not drop the scale of money. The kinds must be compatible: no year, day or note for an
     /// amount, no count of other things, no money for a share.
     pub fn is_supported_by(&self, quoted: &QuotedNumbers, gain: bool) -> bool {
-        let mut numbers = quoted.numbers.iter();
-        numbers.any(|other| self.is_same(other, quoted, gain))
+        quoted
+            .numbers
+            .iter()
+            .any(|other| self.is_same(other, quoted, gain))
     }
 
     /// Whether one number of a quote supports this number of a claim.

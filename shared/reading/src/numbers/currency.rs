@@ -104,12 +104,12 @@ fn declares_scale(lower: &str, word: &str) -> bool {
 
 // `within millions` declares no scale.
 fn has_whole(text: &str, form: &str) -> bool {
-    let is_edge = |c: Option<char>| {
-        form.starts_with(|f: char| !f.is_alphanumeric()) || !c.is_some_and(char::is_alphanumeric)
-    };
     text.match_indices(form).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let starts = form.starts_with(|c: char| !c.is_alphanumeric())
+            || !before.is_some_and(char::is_alphanumeric);
         let next = text[at + form.len()..].chars().next();
         let ends = form.ends_with(')') || !next.is_some_and(char::is_alphanumeric);
-        is_edge(text[..at].chars().next_back()) && ends
+        starts && ends
     })
 }
