@@ -384,7 +384,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         took_ms: u64,
     ) -> CallError {
         let now_ms = self.env.now_ms();
-        self.stats.lock().record_failure(error.code(), took_ms);
+        self.stats
+            .lock()
+            .record_failure(now_ms, took_ms, error.code());
         let outage_ms = {
             let mut breaker = self.breaker.lock();
             if error.is_outage() {
