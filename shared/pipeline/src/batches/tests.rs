@@ -1,8 +1,14 @@
 //! The runner against a provider in memory, in virtual time, with a crash at every step.
 
+mod crash;
+mod fake_payer;
+mod fake_provider;
+mod fixture;
+
 use std::time::Duration;
 
-use super::fixture::{Crash, Fixture, HOUR, NAMED, UNNAMED};
+use self::crash::Crash;
+use self::fixture::{Fixture, HOUR, NAMED, UNNAMED};
 use super::store::StoredResult;
 
 #[tokio::test(start_paused = true)]
