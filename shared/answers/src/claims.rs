@@ -16,7 +16,7 @@ use super::page_vision::{Picture, SeenPage};
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
-use super::tagged_facts::DeclaredFacts;
+use super::tagged_facts::TaggedFacts;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
@@ -39,7 +39,7 @@ pub(super) struct CheckedCitation<'a> {
     /// The cells and sentences of the quote; `None` when its words were not found.
     pub(super) text: Option<CitedText<'a>>,
     /// The facts that the filing tags, if it does.
-    pub(super) declared: Option<DeclaredFacts<'a>>,
+    pub(super) declared: Option<TaggedFacts<'a>>,
     /// The whole lines that the quote is on.
     pub(super) lines: String,
     /// A quoted word of which two readers of a scan read different figures.
@@ -328,7 +328,7 @@ fn checked_citation<'a>(
             Some(_) => (0, targets[span.target].number - 1 + span.line as u32),
         });
         let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
-        Some(DeclaredFacts {
+        Some(TaggedFacts {
             table: open_doc.facts.as_deref()?,
             lines: lines.collect(),
             labels: cells.map(|(_, cell)| cell.label.clone()).collect(),
@@ -396,10 +396,10 @@ fn answer_text(composed: &ComposedAnswer, missing: &[String]) -> String {
 
 fn with_citation_marks(claim: &Claim) -> String {
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
-    let sight = claim.sight_note().map(|note| format!("({note})"));
+    let image = claim.image_note().map(|note| format!("({note})"));
     let marks: Vec<String> = [marks]
         .into_iter()
-        .chain(sight)
+        .chain(image)
         .filter(|mark| !mark.is_empty())
         .collect();
     if marks.is_empty() {

@@ -76,7 +76,7 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             tokens: u64::from(limits.tokens),
             nanodollars,
         };
-        let vision = answerer.sight.filter(|_| question.see);
+        let vision = answerer.vision.filter(|_| question.see);
         let client = answerer
             .tree_searcher
             .as_ref()

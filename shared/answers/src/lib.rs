@@ -137,7 +137,7 @@ pub enum AnswerError {
     // The request is invalid, or cannot be answered in this scope.
     #[error("{message}")]
     Question {
-        /// Stable code: `answer.request`, `answer.no_sight`, `answer.too_long`, `answer.limits_too_high`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        /// Stable code: `answer.request`, `answer.no_vision_model`, `answer.too_long`, `answer.limits_too_high`, `answer.no_documents`, `document.no_tree`, `locator.item`.
         code: &'static str,
         message: String,
     },

@@ -28,7 +28,7 @@ const MONTHS: &str =
     "January February March April May June July August September October November December";
 
 /// The tagged facts of a cited document, and the lines of the quote.
-pub struct DeclaredFacts<'a> {
+pub struct TaggedFacts<'a> {
     pub table: &'a FactTable,
     /// Page (0 in texts without pages) and 0-based line.
     pub lines: BTreeSet<(u32, u32)>,
@@ -103,7 +103,7 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
 pub(super) fn check_declared(
     statement: &Statement<'_>,
     figure: usize,
-    facts: &DeclaredFacts<'_>,
+    facts: &TaggedFacts<'_>,
 ) -> DeclaredCheck {
     let Some(claimed) = ClaimedValue::new(&statement.figures[figure]) else {
         return DeclaredCheck::Unknown;
@@ -260,7 +260,7 @@ struct ClaimContext<'a> {
     stated: StatedPeriod,
     cover: Cover,
     claimed: ClaimedValue<'a>,
-    facts: &'a DeclaredFacts<'a>,
+    facts: &'a TaggedFacts<'a>,
 }
 
 impl ClaimContext<'_> {

@@ -142,7 +142,7 @@ impl SnapshotAnswerer {
             tree_searcher: archive.tree_searcher().cloned(),
             tools,
             store: &self.answers.store,
-            sight: self.viewer.as_ref().map(|viewer| viewer.sight()),
+            vision: self.viewer.as_ref().map(|viewer| viewer.vision()),
             max_limits: self.settings.limits,
         }
     }

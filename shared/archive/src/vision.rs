@@ -44,7 +44,7 @@ pub struct DescribedPage {
     pub locator: String,
     /// Physical page, from 1.
     pub page: u32,
-    /// Always true: every statement is what a model says that it sees.
+    /// Always true: every statement is what a model says it sees.
     pub by_sight: bool,
     /// `title`, `kind`, `shows`, and `values` with `label` and `value`; `~` before a value that is read off an axis.
     #[schema(value_type = Vec<Object>)]
@@ -221,7 +221,7 @@ impl ArchiveViewer {
         }
     }
 
-    pub(crate) fn sight(&self) -> PageVision<'_> {
+    pub(crate) fn vision(&self) -> PageVision<'_> {
         PageVision {
             client: &self.client,
             viewer: self,

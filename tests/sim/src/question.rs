@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::sight::PromptImage;
+use crate::images::PromptImage;
 
 /// A request for text.
 #[derive(Debug, Clone, PartialEq)]

@@ -277,7 +277,7 @@ impl TestArchive {
             tree_searcher: client.map(|client| Arc::new(searcher(client))),
             tools,
             store,
-            sight: None,
+            vision: None,
             max_limits: AnswerLimits::MAX,
         }
     }
