@@ -456,7 +456,7 @@ impl AnswerBuilder<'_, '_> {
         self.pictures.as_deref().unwrap_or_default()
     }
 
-    // Drafts from pictures are asked of the model that sees, on the same account.
+    // Drafts from pictures are asked of the vision model, on the same account.
     fn drafting_session(&self, session: LlmSession) -> LlmSession {
         match self.vision.filter(|_| !self.pictures().is_empty()) {
             Some(vision) => session.with_client(vision.client),

@@ -15,7 +15,7 @@ use crate::tree_search::LlmClient;
 /// Pages whose pictures go with a question. Each costs some 2,500 tokens, as much as half of the passages.
 pub(super) const MAX_PICTURES: usize = 3;
 
-/// Draws pages for a model that sees.
+/// Draws pages for a vision model.
 #[async_trait]
 pub trait PageViewer: Send + Sync {
     /// The picture of a page.
@@ -28,7 +28,7 @@ pub trait PageViewer: Send + Sync {
     fn revision(&self) -> u32;
 }
 
-/// A model that sees, and what draws the pages for it.
+/// A vision model, and what draws the pages for it.
 #[derive(Clone, Copy)]
 pub struct PageVision<'a> {
     pub client: &'a Arc<LlmClient>,

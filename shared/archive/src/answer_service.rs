@@ -84,7 +84,7 @@ impl AnswerService {
         }
     }
 
-    /// Adds a model that sees the pages of questions that ask for it.
+    /// Adds a vision model for the questions that ask for it.
     #[must_use]
     pub fn with_vision(self, vision: Option<Arc<Vision>>) -> Self {
         Self { vision, ..self }

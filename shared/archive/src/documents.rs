@@ -222,7 +222,7 @@ pub struct PageRecognition {
     pub confidence: u8,
     /// Words in doubt, in reading order.
     pub doubtful: Vec<String>,
-    /// Those of them that another reader read otherwise: a second model, or a model that sees.
+    /// Those of them that another reader read otherwise: a second model, or a vision model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputed: Vec<DisputedFigure>,
 }

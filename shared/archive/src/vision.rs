@@ -28,7 +28,7 @@ const DESCRIPTION_TOKENS: u64 = 40_000;
 // Where a picture in color has too many bytes: photographs compress badly.
 const SMALL_SIDE: u32 = 1_000;
 
-/// A model that sees pages, and what draws them.
+/// A vision model, and what draws pages for it.
 pub struct Vision {
     env: Env,
     model: VisionModel,
@@ -77,9 +77,9 @@ impl Vision {
         self.client(archive).has_prices()
     }
 
-    /// The error of surfaces without a model that sees.
+    /// The error of surfaces without a vision model.
     pub fn not_configured() -> ApiError {
-        let message = "no model sees pages here: vision.model is not set";
+        let message = "no vision model is configured: vision.model is not set";
         let next = "set vision.model to the name of a model that takes images (see `stemma config vision`)";
         ApiError::new("vision.no_model", message, next)
     }

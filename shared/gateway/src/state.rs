@@ -115,7 +115,7 @@ impl AppState {
 
     pub fn vision(&self) -> Result<&Arc<Vision>, Problem> {
         self.deps.vision.as_ref().ok_or_else(|| {
-            let detail = "no model of this server sees pages: its vision.model is not set";
+            let detail = "this server has no vision model: its vision.model is not set";
             Problem::new(501, "vision.no_model", detail)
                 .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
         })

@@ -18,7 +18,7 @@ use crate::layout::{collection_field, page, token_field};
 use crate::security::Form;
 use crate::text::Line;
 
-/// The form that asks for a description; nothing where no model sees, or the key may not ask.
+/// The form that asks for a description; nothing without a vision model, or if the key may not ask.
 pub(crate) fn form(context: &PageContext, label: &str, number: u32) -> Markup {
     html! {
         @if context.may_describe {

@@ -137,7 +137,7 @@ async fn claims_from_images_are_never_verified() {
     assert_eq!(answer.claims[2].by_sight.len(), 1);
     assert_eq!(answer.rejected.unknown_passages, 1);
     assert!(answer.confidence <= Some(0.25));
-    assert_eq!(text_model.requests(), [], "the model that sees answers");
+    assert_eq!(text_model.requests(), [], "the vision model answers");
     let request = &seeing.requests()[0];
     assert_eq!(request.images.len(), answer.pictures.len());
     assert!((1..=3).contains(&request.images.len()));

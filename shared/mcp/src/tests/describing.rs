@@ -1,4 +1,4 @@
-//! The tool `describe`, with a simulated model that sees.
+//! The tool `describe`, with a simulated vision model.
 
 use std::sync::Arc;
 

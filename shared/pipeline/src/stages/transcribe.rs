@@ -1,4 +1,4 @@
-//! `transcribe`: a model that sees reads a page that text recognition is unsure of.
+//! `transcribe`: a vision model reads a page that text recognition is unsure of.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ struct Transcript {
 }
 
 impl Transcribe {
-    /// The task for a page that text recognition read. `None` if no model sees, or text recognition is sure of the page.
+    /// The task for a page that text recognition read. `None` without a vision model, or if text recognition is sure of the page.
     pub(crate) fn for_page(
         settings: &RunSettings,
         source: Digest,

@@ -1,4 +1,4 @@
-//! Compares what a model that sees says about a page with what text recognition read there.
+//! Compares what a vision model says about a page with what text recognition read there.
 //!
 //! Both are texts of the same page, mostly in the same order, so their words are aligned as a whole: with the fewest words that
 //! differ, are missing or are added. The transcript changes only how sure words are, and adds no word to the page.
