@@ -221,11 +221,11 @@ impl ComposedAnswer {
     }
 }
 
-fn is_same(one: &Citation, other: &Citation) -> bool {
-    one.doc_id == other.doc_id
-        && one.page == other.page
-        && one.line == other.line
-        && one.quote == other.quote
+fn is_same(left: &Citation, right: &Citation) -> bool {
+    left.doc_id == right.doc_id
+        && left.page == right.page
+        && left.line == right.line
+        && left.quote == right.quote
 }
 
 enum CitationError {

@@ -126,10 +126,10 @@ fn counts(operands: &[FoundOperand<'_>]) -> BTreeSet<String> {
     ])
 }
 
-fn is_close(one: Decimal, other: Decimal) -> bool {
+fn is_close(left: Decimal, right: Decimal) -> bool {
     let tolerance: Decimal = TOLERANCE.parse().unwrap_or_default();
-    let size = one.abs().max(other.abs());
-    let difference = one.checked_sub(other).map(|difference| difference.abs());
+    let size = left.abs().max(right.abs());
+    let difference = left.checked_sub(right).map(|difference| difference.abs());
     difference
         .zip(size.checked_mul(tolerance))
         .is_some_and(|(difference, most)| difference <= most)

@@ -241,7 +241,7 @@ mod tests {
         let (published, _) = documents.load_tree(doc, 1).await.unwrap().unwrap();
         assert!(documents.load_facts(&published).await.unwrap().is_some());
         calls.take();
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let _others = WorkScope::new(&share).hold(usize::MAX).unwrap();
         let request = WorkScope::new(&share);
         let tree = request.enter(documents.load_tree(doc, 1)).await.err();

@@ -238,7 +238,7 @@ pub struct DisputedFigure {
 
 impl PageRecognition {
     /// `None` if the file states the text of the page.
-    pub fn of_page(page: &Page) -> Option<Self> {
+    pub fn from_page(page: &Page) -> Option<Self> {
         let read = page.recognition()?;
         let words = page.lines.iter().flat_map(|line| {
             line.words
@@ -273,7 +273,7 @@ impl PageContent {
             locator: stemma_catalog::locator::page_locator(locator, number),
             tokens: page.tokens(),
             text: page.text(),
-            ocr: PageRecognition::of_page(page),
+            ocr: PageRecognition::from_page(page),
         }
     }
 }

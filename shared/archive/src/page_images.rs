@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn request(width: u32) -> ImageRequest {
-        ImageRequest::of_page(PageNo::FIRST, width)
+        ImageRequest::for_page(PageNo::FIRST, width)
     }
 
     async fn until_begun(renderer: &SlowRenderer, count: usize) {

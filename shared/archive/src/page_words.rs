@@ -142,7 +142,7 @@ impl StoredPage {
             width: boxes.width,
             height: boxes.height,
             has_image: self.has_image,
-            ocr: PageRecognition::of_page(page),
+            ocr: PageRecognition::from_page(page),
             lines: boxes.lines(),
             extent: section
                 .map(|span| boxes.extent(span, self.number))
@@ -242,8 +242,8 @@ impl<'p> PageBoxes<'p> {
     }
 }
 
-fn overlaps(one: Rect, other: Rect) -> bool {
-    one.x0 < other.x1 && other.x0 < one.x1
+fn overlaps(left: Rect, right: Rect) -> bool {
+    left.x0 < right.x1 && right.x0 < left.x1
 }
 
 // Of five digits: less than a hundredth of a point on a page of paper.
@@ -340,7 +340,7 @@ mod tests {
             .map(|line| line.words[0].other.as_deref())
             .collect();
         assert_eq!(others, [None, Some("d8ubt")]);
-        let ocr = PageRecognition::of_page(&read).unwrap();
+        let ocr = PageRecognition::from_page(&read).unwrap();
         assert_eq!(ocr.doubtful, ["d0ubt"]);
         assert_eq!(
             (&*ocr.disputed[0].text, &*ocr.disputed[0].other),

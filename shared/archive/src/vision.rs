@@ -149,7 +149,7 @@ impl Vision {
         let request = |side, color| ImageRequest {
             scale: ImageScale::LongSide(side),
             color,
-            ..ImageRequest::of_page(page, side)
+            ..ImageRequest::for_page(page, side)
         };
         let whole = request(PageImage::MAX_SIDE, ImageColor::Color);
         let mut png = self.images.image(archive, listed, &whole).await?;

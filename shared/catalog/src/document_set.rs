@@ -135,13 +135,13 @@ impl<'c> Documents<'c> {
         Self { catalog, order }
     }
 
-    pub(crate) fn of_set(catalog: &'c Catalog, set: DocumentSet) -> Self {
+    pub(crate) fn from_set(catalog: &'c Catalog, set: DocumentSet) -> Self {
         let whole = WholeSets::default();
         Self::new(catalog, Cow::Owned(set), None, false, whole)
     }
 
     /// The documents of these numbers, in their order.
-    pub(crate) fn of_numbers(catalog: &'c Catalog, numbers: Vec<u32>) -> Self {
+    pub(crate) fn from_numbers(catalog: &'c Catalog, numbers: Vec<u32>) -> Self {
         let order = PathOrder::Sorted(numbers.into_iter());
         Self { catalog, order }
     }

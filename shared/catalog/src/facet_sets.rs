@@ -200,7 +200,7 @@ mod tests {
     use stemma_document::{Change, ChangeKind};
 
     use super::*;
-    use crate::fixtures::of_company;
+    use crate::fixtures::company_entry;
     use crate::store::{CatalogStore, StoreBatch};
 
     // More documents than a set that is stored as a whole has.
@@ -225,7 +225,7 @@ mod tests {
     fn values_are_counted_while_their_sets_are_divided_and_emptied() {
         let store = CatalogStore::in_memory().unwrap();
         let change = |kind| Change { at_ms: 0, kind };
-        let entry = |number: usize, company: &str| of_company(&format!("{number}.pdf"), company);
+        let entry = |number: usize, company: &str| company_entry(&format!("{number}.pdf"), company);
         let publish = |numbers: std::ops::Range<usize>, company: &str| {
             let changes = numbers
                 .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))));

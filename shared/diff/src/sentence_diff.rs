@@ -66,9 +66,9 @@ pub(super) fn diff_sentences(
     });
     changes
         .reworded
-        .extend(rows.into_iter().map(|(one, other)| {
-            let common = common_subsequence_len(left.sentence(one), right.sentence(other));
-            (one, other, common)
+        .extend(rows.into_iter().map(|(left_at, right_at)| {
+            let common = common_subsequence_len(left.sentence(left_at), right.sentence(right_at));
+            (left_at, right_at, common)
         }));
     let (similar, removed, added) = pair_similar((left, ones), (right, others), lexicon);
     changes.reworded.extend(similar);
@@ -199,8 +199,8 @@ fn lettered_words(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
 }
 
 // Length of the longest common subsequence of words.
-fn common_subsequence_len(one: &[Word], other: &[Word]) -> u32 {
-    capture_diff_slices(Algorithm::Myers, one, other)
+fn common_subsequence_len(left: &[Word], right: &[Word]) -> u32 {
+    capture_diff_slices(Algorithm::Myers, left, right)
         .into_iter()
         .filter(|op| op.tag() == DiffTag::Equal)
         .map(|op| op.old_range().len() as u32)

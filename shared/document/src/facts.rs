@@ -289,13 +289,13 @@ impl FactDefinition {
     }
 
     /// The facts that a sidecar may state.
-    pub fn of_sidecars() -> impl Iterator<Item = &'static FactDefinition> {
+    pub fn for_sidecars() -> impl Iterator<Item = &'static FactDefinition> {
         Self::ALL.iter().filter(|fact| fact.set.is_some())
     }
 
     /// A fact that a sidecar may state.
     pub fn from_sidecar_name(name: &str) -> Option<&'static FactDefinition> {
-        Self::of_sidecars().find(|fact| fact.name == name)
+        Self::for_sidecars().find(|fact| fact.name == name)
     }
 
     pub fn values<'f>(&self, facts: &'f FilingFacts) -> Vec<&'f Fact> {

@@ -30,8 +30,8 @@ pub fn has_figure(word: &str) -> bool {
 
 /// Whether two readings of a word have the same figures: digits, separators between digits, and signs. Letters, currencies,
 /// footnote marks and punctuation around them may differ, because no figure changes with them.
-pub fn agree(one: &str, other: &str) -> bool {
-    figures(one) == figures(other)
+pub fn agree(left: &str, right: &str) -> bool {
+    figures(left) == figures(right)
 }
 
 /// What an agreement says about the separators in a word. A comma differs from a point, and from a narrow space, by a few pixels, so

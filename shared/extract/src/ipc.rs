@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn jobs_and_errors_round_trip() {
-        let image = ImageRequest::of_page(PageNo::FIRST, 1_000);
+        let image = ImageRequest::for_page(PageNo::FIRST, 1_000);
         let job = ExtractJob {
             task: Task::Image(image),
             companion: Some(Ok(vec![7; 3])),

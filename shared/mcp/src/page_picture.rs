@@ -27,7 +27,7 @@ pub(crate) async fn page_picture(
     };
     let request = ImageRequest {
         region,
-        ..ImageRequest::of_page(page, WIDTH)
+        ..ImageRequest::for_page(page, WIDTH)
     };
     let png = images.image(&context.archive, listed, &request).await?;
     Ok(STANDARD.encode(png))

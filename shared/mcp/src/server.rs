@@ -227,7 +227,7 @@ fn work_scope(request: Option<&Parts>) -> WorkScope {
     let of_request = request.and_then(|parts| parts.extensions.get::<WorkScope>());
     of_request
         .cloned()
-        .unwrap_or_else(|| WorkScope::new(&ClientShare::of_only()))
+        .unwrap_or_else(|| WorkScope::new(&ClientShare::for_only_client()))
 }
 
 // The admitted HTTP request; `None` over stdio.

@@ -299,7 +299,7 @@ fn push_pages(
 }
 
 fn recognition(page: &Page) -> Option<PageRecognition> {
-    let mut read = PageRecognition::of_page(page)?;
+    let mut read = PageRecognition::from_page(page)?;
     read.doubtful.truncate(MAX_DOUBTFUL);
     Some(read)
 }

@@ -55,7 +55,7 @@ async fn png(
     let images =
         images.ok_or_else(|| ApiError::new("image.not_available", "no pages are drawn", ""))?;
     let page = PageNo::new(number).unwrap_or(PageNo::FIRST);
-    let request = ImageRequest::of_page(page, width);
+    let request = ImageRequest::for_page(page, width);
     images.image(archive, listed, &request).await
 }
 

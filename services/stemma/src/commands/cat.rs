@@ -123,7 +123,7 @@ async fn write_image(
     let (listed, page) = reader.one_page(&part_of(args, locator)?)?;
     let request = ImageRequest {
         region: args.region.unwrap_or(PageRegion::WHOLE),
-        ..ImageRequest::of_page(page, args.width)
+        ..ImageRequest::for_page(page, args.width)
     };
     let image = page_images(context)?
         .image(reader, &listed, &request)

@@ -50,7 +50,7 @@ impl SeenScan {
     pub fn shows(&self, text: &str) {
         let request = ImageRequest {
             scale: ImageScale::LongSide(LONG_SIDE),
-            ..ImageRequest::of_page(PageNo::FIRST, LONG_SIDE)
+            ..ImageRequest::for_page(PageNo::FIRST, LONG_SIDE)
         };
         let job = ExtractJob::new("s.pdf".into(), self.pdf.clone(), None, Limits::default());
         let picture = stemma_render::draw_png(&job, &request).unwrap();

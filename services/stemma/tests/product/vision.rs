@@ -31,7 +31,7 @@ impl VisionEnv {
         });
         let request = ImageRequest {
             scale: ImageScale::LongSide(LONG_SIDE),
-            ..ImageRequest::of_page(PageNo::new(3).unwrap(), LONG_SIDE)
+            ..ImageRequest::for_page(PageNo::new(3).unwrap(), LONG_SIDE)
         };
         let job = ExtractJob::new("f.pdf".into(), filing.pdf.clone(), None, Limits::default());
         let page = stemma_render::draw_png(&job, &request).unwrap();

@@ -212,7 +212,7 @@ impl Archive {
             .try_collect()
             .await?;
         let mut filings: Vec<FilingValues> = read.into_iter().flatten().collect();
-        filings.sort_by(|one, other| one.order.cmp(&other.order));
+        filings.sort_by(|left, right| left.order.cmp(&right.order));
         let series = series(&filings, frequency);
         let mut similar: BTreeSet<&String> = filings.iter().flat_map(|it| &it.similar).collect();
         if !series.is_empty() {
@@ -427,6 +427,6 @@ fn exactness(value: &FiledValue) -> Decimal {
     value.decimals.map_or(Decimal::ZERO, Decimals::half_unit)
 }
 
-fn differs(one: &FiledValue, other: &FiledValue) -> bool {
-    (one.number - other.number).abs() > exactness(one).max(exactness(other))
+fn differs(left: &FiledValue, right: &FiledValue) -> bool {
+    (left.number - right.number).abs() > exactness(left).max(exactness(right))
 }

@@ -155,7 +155,7 @@ async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Dep
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
     let depths = lanes.map(|(lane, priority)| async move {
-        let queues = QueueName::of_lane(lane, priority);
+        let queues = QueueName::for_lane(lane, priority);
         let depths = try_join_all(queues.map(|queue| ports.queue.raw().depth(queue))).await?;
         let depth = depths.into_iter().fold(Depth::default(), Depth::plus);
         Ok::<_, PortError>(((lane, priority), depth))

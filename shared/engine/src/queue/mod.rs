@@ -109,7 +109,7 @@ impl QueueName {
     }
 
     /// The queues of the tasks of a lane and priority.
-    pub fn of_lane(lane: Lane, priority: Priority) -> impl Iterator<Item = QueueName> {
+    pub fn for_lane(lane: Lane, priority: Priority) -> impl Iterator<Item = QueueName> {
         let first = QueueName::Lane(lane, priority);
         std::iter::once(first).chain(first.continuation())
     }
@@ -119,7 +119,7 @@ impl QueueName {
         let lanes = Lane::ALL
             .into_iter()
             .flat_map(move |lane| priorities.map(|priority| (lane, priority)));
-        let tasks = lanes.flat_map(|(lane, priority)| Self::of_lane(lane, priority));
+        let tasks = lanes.flat_map(|(lane, priority)| Self::for_lane(lane, priority));
         tasks
             .chain(Self::flows())
             .chain([QueueName::Dead, QueueName::Reindex])

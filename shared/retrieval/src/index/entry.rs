@@ -128,7 +128,7 @@ impl<'a> SectionFacts<'a> {
         }
     }
 
-    fn of_tree(tree: &'a SectionTree) -> Vec<Self> {
+    fn from_tree(tree: &'a SectionTree) -> Vec<Self> {
         let mut path: Vec<String> = Vec::new();
         let mut chain: Vec<usize> = Vec::new();
         let sections = tree.walk().enumerate().map(|(at, (depth, section))| {
@@ -162,7 +162,7 @@ impl<'a> EntryMapper<'a> {
             fields,
             entry,
             opened,
-            sections: SectionFacts::of_tree(tree),
+            sections: SectionFacts::from_tree(tree),
             facets: facets(&fields, entry),
             items: ItemIndex::new(items::section_items(tree)),
             figures: opened
@@ -386,7 +386,7 @@ impl<'a> EntryMapper<'a> {
             .iter()
             .map(|(at, _)| self.sections[*at].section.id);
         let above = ids.flat_map(|id| self.opened.tree.path_to(id));
-        for item in self.items.of_sections(above.map(|section| section.id)) {
+        for item in self.items.in_sections(above.map(|section| section.id)) {
             entry.add_text(self.fields.items, &item.number);
             if let Some(part) = &item.part {
                 entry.add_text(self.fields.items, format!("{part}.{}", item.number));

@@ -10,7 +10,7 @@ use tantivy::collector::Count;
 use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
-use super::document_filter::{all_of, any_term, filter_query, has_term, of_documents};
+use super::document_filter::{all_of, any_term, documents_query, filter_query, has_term};
 use super::document_fit::DocumentFit;
 use super::entry::doc_key;
 use super::evidence::{self, Evidence};
@@ -222,7 +222,7 @@ impl<'s> SearchRun<'s> {
         self.stats.documents_in_scope = self.count(IndexEntryKind::Document)?;
         self.stats.documents = self.stats.documents_in_scope;
         if let Some(issued) = &self.issuers.documents {
-            self.scope.push(of_documents(&self.fields, issued));
+            self.scope.push(documents_query(&self.fields, issued));
             self.stats.documents = self.count(IndexEntryKind::Document)?;
             if self.stats.documents == 0 && self.stats.documents_in_scope > 0 {
                 // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
@@ -435,7 +435,7 @@ impl<'s> SearchRun<'s> {
             return Ok(None);
         }
         let mut scope = self.passage_scope();
-        scope.push(of_documents(&self.fields, &keys));
+        scope.push(documents_query(&self.fields, &keys));
         self.passages_of(&scope)
     }
 

@@ -15,7 +15,7 @@ use tantivy::query::BooleanQuery;
 use tantivy::schema::Value;
 use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::{has_term, of_documents};
+use super::document_filter::{documents_query, has_term};
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
 use super::ranking::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
@@ -272,7 +272,7 @@ impl Router<'_> {
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
         let all = self.searcher.search(&has_term(term.clone()), &Count)?;
-        let own = of_documents(self.fields, documents);
+        let own = documents_query(self.fields, documents);
         let own = BooleanQuery::intersection(vec![has_term(term), own]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }

@@ -395,7 +395,7 @@ impl ShardIndex {
             return Ok(self.without_tried(difference));
         };
         let difference = match self.changed_since(&commit, catalog)? {
-            Some(changed) => CatalogDiff::of_documents(&commit.versions, catalog, changed)?,
+            Some(changed) => CatalogDiff::for_documents(&commit.versions, catalog, changed)?,
             None => CatalogDiff::between(&commit.versions, catalog, &self.documents(catalog)?)?,
         };
         Ok(self.without_tried(difference))

@@ -165,7 +165,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_client_leaves_memory_to_others() {
-        let (first, second) = (ClientShare::of_several(), ClientShare::of_several());
+        let (first, second) = (
+            ClientShare::for_several_clients(),
+            ClientShare::for_several_clients(),
+        );
         let large = WorkScope::new(&first);
         large.enter(reserve(1 << 40)).await.unwrap();
         let waiting = WorkScope::new(&first);
@@ -184,7 +187,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reads_of_one_request_do_not_wait_for_each_other() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let other = WorkScope::new(&share).hold(128 * MIB);
         let scope = WorkScope::new(&share);
         let release = async {
@@ -199,7 +202,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn parts_of_a_request_add_up_and_release_what_they_reserved() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let second = async {
             for mib in [50, 58] {
                 part(reserve(mib * MIB)).await.unwrap();
@@ -221,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_keeps_the_largest_of_its_reservations() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let scope = WorkScope::new(&share);
         let reads = async {
             for mib in [10, 90, 20, 90] {

@@ -69,7 +69,7 @@ pub struct IngestArgs {
 
 // clap wraps the lines that the list makes long.
 fn after_help() -> String {
-    let facts: Vec<&str> = FactDefinition::of_sidecars()
+    let facts: Vec<&str> = FactDefinition::for_sidecars()
         .map(|fact| fact.name)
         .collect();
     let facts = facts.join(", ");
