@@ -51,7 +51,7 @@ fn ends_at(sentence: &str, after: &str) -> bool {
 /// white space.
 ///
 /// Sentences do not end at abbreviations (`Inc.`, `U.S.`), initials (`J.`, but `Part I.`), or the number that begins an entry of
-/// a list (`1.`) or stands before a title (`Item 7. “Properties”`), nor before a small letter.
+/// a list (`1.`) or precedes a title (`Item 7. “Properties”`), nor before a small letter.
 ///
 /// ```
 /// use stemma_reading::sentences::ends_sentence;

@@ -86,7 +86,7 @@ impl NumberMention {
                 .all(|scale| bound.holds(cell.value * scale, limit))
     }
 
-    // Scales that the number of a page may have beside this one.
+    // Scales that the number of a page may have for this one.
     fn scales_of(&self, cited: &NumberMention, declared: &[f64], is_prose: bool) -> Vec<f64> {
         let bare = cited.scale.is_none() && !cited.is_percent;
         // A sentence prints dollars and cents as they are: `a dividend of $1.20`.

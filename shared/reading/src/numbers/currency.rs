@@ -25,7 +25,7 @@ impl Currency {
         }
     }
 
-    /// The currencies that a text names: of those beside a declared scale (`in millions of euros`) alone, if there are any.
+    /// The currencies that a text names. If it declares some with a scale (`in millions of euros`), only these.
     pub(super) fn all_in(text: &str) -> Vec<Self> {
         let lower = text.to_lowercase();
         let declared = lower.lines().filter(|line| !scales(line).is_empty());

@@ -1,4 +1,4 @@
-//! Claims about rows whose labels stand in several blocks of a page.
+//! Claims about rows whose labels are in several blocks of a page.
 
 use super::judge;
 use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};

@@ -195,7 +195,7 @@ impl Table {
         table
     }
 
-    // Each line is a list of words with the right edge of those that stand in columns.
+    // Each line is a list of words, with the right edge of those in columns.
     fn lay_out(&mut self, random: &mut Random) {
         let notes = random.below(2) == 0;
         let dollars = random.below(2) == 0;
