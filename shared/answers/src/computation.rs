@@ -160,7 +160,7 @@ fn stated_result(
     let result = numbers(&draft.result)
         .into_iter()
         .find(|number| !number.is_label());
-    let result = result.ok_or("the result is no number")?;
+    let result = result.ok_or("the result is not a number")?;
     let stated = statement.figures.iter().find(|figure| {
         figure.digits == result.digits && figure.is_percent() == result.is_percent()
     });
@@ -323,7 +323,7 @@ fn shown_value(
         Unit::Points if is_basis => times(10_000),
         Unit::Points if is_points => times(100),
         Unit::Points => Err("a difference of percentages is in percentage points".into()),
-        _ if is_points || is_basis => Err("the result is no difference of percentages".into()),
+        _ if is_points || is_basis => Err("the result is not a difference of percentages".into()),
         Unit::Ratio | Unit::Percent if result.is_percent() => times(100),
         Unit::Percent => Err("the result is a percentage".into()),
         Unit::Ratio if result.currency().is_some() || result.own_scale().is_some() => {

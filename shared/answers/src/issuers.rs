@@ -184,7 +184,7 @@ fn has_issuer(document: &CatalogDocument) -> bool {
         || !Property::Company.values(document).is_empty()
 }
 
-// A common word is no name: `our target`.
+// A common word is not a name: `our target`.
 fn has_name(text: &str, name: &str) -> bool {
     let words = words(text);
     (0..words.len()).any(|at| {

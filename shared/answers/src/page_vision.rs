@@ -21,7 +21,7 @@ pub trait PageViewer: Send + Sync {
     /// The picture of a page.
     ///
     /// # Errors
-    /// Why there is none, with a code: the document is no PDF, or its file is gone.
+    /// Why there is none, with a code: the document is not a PDF, or its file is gone.
     async fn view(&self, doc: DocId, page: PageNo) -> Result<PageImage, Degradation>;
 
     /// Changes with the pixels of the pictures.

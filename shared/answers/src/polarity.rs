@@ -240,7 +240,7 @@ fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
     group.iter().any(|word| words.contains(*word))
 }
 
-// The words of a text without the bounds of its figures; the month of May is no possibility.
+// The words of a text without the bounds of its figures; the month of May is not a possibility.
 fn plain_words(text: &str) -> BTreeSet<String> {
     let bare = without_bounds(text).replace('\u{2019}', "'");
     let joined = bare.replace("non-", "non").replace("Non-", "non");

@@ -287,7 +287,7 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         .join(" · ")
 }
 
-// Errors go back to the model, which gets another try. Claims of a draft that says that it is no answer are a part of one: `question` is missing
+// Errors go back to the model, which gets another try. Claims of a draft that says it is not an answer are a part of one: `question` is missing
 // where the draft does not name the rest.
 pub(super) fn validate_draft(
     question: &str,

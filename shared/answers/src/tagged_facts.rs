@@ -421,7 +421,7 @@ impl ClaimContext<'_> {
             let is_said = !name.is_empty() && name.iter().all(is_said);
             return if is_said { Naming::Full } else { Naming::None };
         }
-        // The month of a date is no name.
+        // The month of a date is not a name.
         let months = phrase(MONTHS);
         let hits = || own.iter().filter(|word| text.names.contains(word));
         if hits().count() == own.len() || self.names_row_of(&own, text) {
@@ -503,8 +503,8 @@ impl ClaimContext<'_> {
             .filter(|member| is_said_in(member, text))
             .map(|member| (member, member_words(member)))
             .collect();
-        // Of names in names the longest is meant: with the words of the concept, `accumulated translation adjustment` also
-        // says `accumulated other comprehensive income`.
+        // If one name contains another, the longer one counts: with the words of the concept, `accumulated translation
+        // adjustment` also says `accumulated other comprehensive income`.
         let is_within = |name: &[String], other: &[String]| {
             let name = self.words_beyond(name, &label);
             let other = self.words_beyond(other, &label);

@@ -306,7 +306,7 @@ impl AgentTools {
             limit: GREP_COUNTED,
         };
         let mut found = self.archive.grep(&scope, &options).await;
-        // A model may write a text that is no regular expression.
+        // A model may write a text that is not a regular expression.
         if matches!(&found, Err(error) if error.code == "grep.pattern") {
             options.fixed = true;
             found = self.archive.grep(&scope, &options).await;

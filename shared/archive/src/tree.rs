@@ -203,8 +203,8 @@ pub fn resolve_section(
         Fragment::Item { part, number } => {
             return Ok(resolve_item(tree, label, part.as_deref(), number)?);
         }
-        Fragment::Pages(_) => ("pages are no section", "cat"),
-        Fragment::Table(_) => ("a table is no section", "table"),
+        Fragment::Pages(_) => ("pages are not a section", "cat"),
+        Fragment::Table(_) => ("a table is not a section", "table"),
     };
     let next = format!("stemma {command} '{label}#{fragment}'");
     Err(ApiError::new("locator.not_a_section", message, next).with_document(label))

@@ -202,7 +202,7 @@ fn fact_value(fact: &Option<Fact>) -> Option<&str> {
 // Every document that `is_issued_by` accepts, and others: by the numbers and names that are stored.
 fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<DocumentSet> {
     let mut documents = catalog.with_issuer_numbers(&facts.issuer_identity())?;
-    // Short numbers are no identity, but a CIK of one or two digits is.
+    // Short numbers do not identify an issuer, but a CIK of one or two digits is.
     if let Some(cik) = fact_value(&facts.cik) {
         let field = Property::Cik;
         let has_cik = Filter::Condition(Condition {

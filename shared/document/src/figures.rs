@@ -23,7 +23,7 @@ pub fn read_twice(text: &str, confidence: u8, other: &str) -> WordReading {
     }
 }
 
-/// Whether a word has a figure, of which a reader may be wrong without anybody noticing.
+/// Whether a word has a figure: a reader may misread one without anybody noticing.
 pub fn has_figure(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit())
 }
@@ -62,7 +62,7 @@ pub fn separators(word: &str) -> Separators {
     kinds.max().unwrap_or(Separators::Usual)
 }
 
-/// The figures in a word. `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are no part of it.
+/// The figures in a word. `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are not part of it.
 pub fn figures(word: &str) -> Vec<String> {
     let word: Vec<char> = word.chars().filter_map(plain).collect();
     let mut figures: Vec<String> = Vec::new();

@@ -76,7 +76,7 @@ pub fn mark(pages: &mut [Page]) {
     }
 }
 
-// Rows of printed contents are no heads, though those at the top of their pages differ only in numbers.
+// Rows of printed contents are not running heads, though those at the top of their pages differ only in numbers.
 fn has_leaders(text: &str) -> bool {
     const DOTS: usize = 4;
     let mut dots = 0;

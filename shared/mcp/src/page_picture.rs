@@ -40,7 +40,7 @@ pub(crate) fn parse_region(text: &str) -> Result<PageRegion, ToolError> {
         return Ok(PageRegion::WHOLE);
     }
     PageRegion::from_text(text).ok_or_else(|| {
-        ToolError::invalid(format!("`{text}` is no part of a page")).with_option(
+        ToolError::invalid(format!("`{text}` is not a part of a page")).with_option(
             "image is \"page\", or left, top, width and height in fractions of it: \"0,0.5,1,0.5\" is the lower half",
         )
     })

@@ -161,7 +161,7 @@ impl Reader<'_> {
         self.gap(at).is_empty()
     }
 
-    // Digits that continue as a decimal, a percentage or a sum of money are no year.
+    // Digits that continue as a decimal, a percentage or a sum of money are not a year.
     fn is_amount(&self, at: usize) -> bool {
         let Some(token) = self.tokens.get(at) else {
             return true;
@@ -201,7 +201,7 @@ impl Reader<'_> {
             return 0;
         }
         if joined && let Some(year) = year(self.digits(at + 2)) {
-            // Month first, as in the United States, unless that is no month.
+            // Month first, as in the United States, unless that is not a month.
             let (month, day) = match is_day(numbers[0], numbers[1]) {
                 true => (numbers[0], numbers[1]),
                 false => (numbers[1], numbers[0]),
@@ -276,7 +276,7 @@ impl Reader<'_> {
             let digits = self.digits(at + 1);
             let number = quarter_number(digits.get(..1)?)?;
             let rest = &digits[1..];
-            // `Q1FY23` goes on with a year, `H1N1` is no half of a year.
+            // `Q1FY23` goes on with a year, `H1N1` is not half of a year.
             let ends = !self.is_joined(at + 2) || self.word(at + 2) == "fy";
             let fits = joined_next && ends && [0, 2, 4].contains(&rest.len());
             // A half ends with its second quarter.

@@ -236,7 +236,7 @@ fn figures_of_a_part_are_not_those_of_the_whole() {
             &[9],
             "30 is declared for Cash member",
         ),
-        // The month of a date is no name.
+        // The month of a date is not a name.
         (
             "Stock repurchased was $20 million in the year ended December 31, 2024.",
             &[13],

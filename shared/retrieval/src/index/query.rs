@@ -39,7 +39,7 @@ const CANDIDATES: usize = 400;
 // Passages of the documents that fit the named period and form best are scored with the first candidates, even if later
 // filings have more of the words: so many that they fill the lists people read.
 const REQUESTED_CANDIDATES: usize = 100;
-// The passages of more documents are no smaller part of an archive that is worth a search of its own.
+// The passages of more documents are too large a part of an archive for a search of their own to pay.
 const MAX_REQUESTED_DOCUMENTS: usize = 500;
 // All hits that can be reached are within so many groups of candidates, at four passages for each.
 const MAX_GROUPS: usize = 4 * (MAX_SKIP + MAX_LIMIT) / CANDIDATES;
