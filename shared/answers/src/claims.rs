@@ -76,7 +76,9 @@ pub(super) fn compose_answer(
             let issuers = known_issuers.insert(issuers);
             if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))? {
                 verdict.verified = false;
-                verdict.reason = Some(format!("it names {name}, and cites documents of others"));
+                verdict.reason = Some(format!(
+                    "it names {name}, but cites documents of other companies"
+                ));
             }
         }
         let mut by_sight = composed.named_pictures(claim, pictures);

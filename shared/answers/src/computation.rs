@@ -88,7 +88,7 @@ pub(super) fn check_computation(
         .collect();
     if meant.is_empty() {
         return Err(format!(
-            "{} is not the formula of what the statement says",
+            "{} is not the formula for what the statement says",
             draft.formula
         ));
     }
@@ -206,9 +206,7 @@ fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
             .filter_map(|operand| operand.newest_year)
             .max();
         return match newest.is_some_and(|newest| newest > *used_last) {
-            true => Err(format!(
-                "the statement does not say that it speaks of {used_last}"
-            )),
+            true => Err(format!("the statement does not name {used_last}")),
             false => Ok(()),
         };
     };
@@ -223,7 +221,7 @@ fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
     match last == used_last && first_fits && adjacent {
         true => Ok(()),
         false => Err(format!(
-            "the statement speaks of {}, and its operands are of {}",
+            "the statement is about {}, but its operands are from {}",
             written_years(&stated),
             written_years(&used)
         )),
@@ -240,7 +238,7 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
     let is_part = |operand: &FoundOperand<'_>| operand.period.is_part();
     let is_mixed = operands.iter().any(is_part) && !operands.iter().all(is_part);
     if lengths.len() > 1 || is_mixed {
-        return Err("the operands are of periods of different lengths".into());
+        return Err("the operands cover periods of different lengths".into());
     }
     let with_year: Vec<StatedPeriod> = (statement.periods.iter())
         .map(|mention| mention.period)
@@ -256,7 +254,7 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
         || of_any_year.all(|period| with_year.iter().any(|stated| period.is_meant_by(stated)))
     {
         true => Ok(()),
-        false => Err("the statement speaks of a period of another length".into()),
+        false => Err("the period of the statement has another length".into()),
     }
 }
 
@@ -355,14 +353,12 @@ fn with_direction(
     text: &str,
 ) -> Result<Decimal, String> {
     match (sense, direction_of(text)) {
-        (Sense::Level, Some(_)) => {
-            Err("the statement speaks of a change that is not computed".into())
-        }
+        (Sense::Level, Some(_)) => Err("the statement names a change that is not computed".into()),
         (Sense::Change, Some(Ordering::Less)) if displayed > Decimal::ZERO => {
-            Err("the figure rises, and the statement says that it falls".into())
+            Err("the figure rises, but the statement says that it falls".into())
         }
         (Sense::Change, Some(Ordering::Greater)) if displayed < Decimal::ZERO => {
-            Err("the figure falls, and the statement says that it rises".into())
+            Err("the figure falls, but the statement says that it rises".into())
         }
         (Sense::Change, Some(Ordering::Less)) => Ok(-stated.abs()),
         _ => Ok(stated),

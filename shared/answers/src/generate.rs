@@ -181,7 +181,7 @@ impl AnswerBuilder<'_, '_> {
                 standalone
             }
             Err(error) => {
-                self.degrade_after(&error, "looked for with the words of the question before");
+                self.degrade_after(&error, "searched with the words of the previous question");
                 both
             }
         }
@@ -393,7 +393,7 @@ impl AnswerBuilder<'_, '_> {
             // What was not read cannot be said to be missing.
             self.degrade(
                 LIMIT_CODE,
-                "nothing of what was found could be read: this answer lists it",
+                "none of the sections found could be read: this answer lists them",
                 "allow more context_tokens",
             );
             return None;

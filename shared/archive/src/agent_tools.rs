@@ -307,7 +307,7 @@ impl AgentTools {
         };
         let mut found = self.archive.grep(&scope, &options).await;
         // A model may write a text that is not a regular expression.
-        if matches!(&found, Err(error) if error.code == "grep.pattern") {
+        if matches!(&found, Err(error) if error.code == "grep.pattern_invalid") {
             options.fixed = true;
             found = self.archive.grep(&scope, &options).await;
         }

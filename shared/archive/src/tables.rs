@@ -217,7 +217,7 @@ fn placed_sections(tree: &SectionTree) -> Vec<(SectionId, PageSpan)> {
 fn no_table(listed: &CatalogDocument, locator: &str, count: Option<usize>) -> ApiError {
     let label = &listed.label;
     let message = match count {
-        Some(count) => format!("`{label}` has {count} tables, and no `{locator}`"),
+        Some(count) => format!("`{label}` has {count} tables, but no `{locator}`"),
         None => format!("`{locator}` names no table"),
     };
     let next = format!("stemma tables {}", shell_quoted(label));

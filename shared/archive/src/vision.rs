@@ -170,7 +170,8 @@ fn page_image(png: Bytes) -> Result<PageImage, ApiError> {
 
 // The replies, not the limit on spending, are the reason: more money would not help.
 fn unreadable_replies() -> ApiError {
-    let message = format!("no description came out of {DESCRIPTION_CALLS} replies of the model");
+    let message =
+        format!("none of {DESCRIPTION_CALLS} replies of the model was a valid description");
     let next = "ask again later, or set vision.model to another model";
     ApiError::new("model.reply_unreadable", message, next)
 }

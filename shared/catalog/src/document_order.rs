@@ -102,7 +102,7 @@ impl fmt::Display for DocumentOrder {
 /// The text names no order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a list is sorted by {fields}, or by one of these behind `-` to descend",
+    "a list is sorted by {fields}, or by one of these after `-` to descend",
     fields = Property::orders().map(Property::name).collect::<Vec<_>>().join(", ")
 )]
 pub struct OrderError;

@@ -57,7 +57,7 @@ impl Nesting {
     /// The gap that records flattened nodes, if there are any.
     pub(crate) fn depth_gap(&self, unit: &str) -> Option<Gap> {
         let count = self.flattened;
-        let detail = format!("{count} {unit} lay deeper than the tree's deepest level");
+        let detail = format!("{count} {unit} were deeper than the deepest level of a tree");
         (count > 0).then(|| Gap::new("tree.depth_capped", detail))
     }
 }

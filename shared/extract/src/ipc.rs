@@ -227,7 +227,7 @@ pub(crate) fn crash_error(what: impl Into<String>) -> ExtractError {
     ExtractError::new(
         "extract.crashed",
         what,
-        "report the document: reading it should not be able to do this",
+        "report the document: no document should be able to cause this",
     )
 }
 

@@ -237,7 +237,7 @@ fn auth_problem(error: AuthError) -> Problem {
                 .with_next("add the scope `read` in query.keys")
         }
         AuthError::RateLimited(seconds) => {
-            let detail = "this key has reached its requests per minute";
+            let detail = "this key has reached its limit of requests per minute";
             Problem::new(429, "key.limit_reached", detail)
                 .with_next(format!("retry in {seconds} s"))
                 .with_retry_after(seconds)

@@ -17,7 +17,7 @@ impl PartialSchema for CitationObject {
             "type": "object",
             "required": ["id", "doc_id", "name", "version", "section_id", "path", "page", "quote", "rects", "verified", "url", "locator"],
             "properties": {
-                "id": { "type": "string", "description": "from 1: `[1]` in the text means it" },
+                "id": { "type": "string", "description": "from 1: `[1]` in the text refers to it" },
                 "doc_id": { "type": "string" },
                 "name": { "type": "string" },
                 "version": { "type": "integer" },

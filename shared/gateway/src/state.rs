@@ -59,7 +59,7 @@ impl AppState {
     ) -> Result<Operations, Problem> {
         let found = self.visible_collection(scope, collection)?;
         let operations = self.deps.operations.as_ref().ok_or_else(|| {
-            let detail = "this server knows of no jobs: it reads published trees only";
+            let detail = "this server has no jobs: it only reads published trees";
             Problem::new(501, "job.not_available", detail).with_next("stemma status")
         })?;
         Ok(operations.in_collection(found))

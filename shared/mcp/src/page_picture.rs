@@ -21,7 +21,7 @@ pub(crate) async fn page_picture(
     region: PageRegion,
 ) -> Result<String, ToolError> {
     let Some(images) = &context.services.page_images else {
-        let message = "no pages are drawn here";
+        let message = "this server draws no pages";
         return Err(ToolError::unavailable("image.not_available", message)
             .with_option("get_page_content() without `image` has the text"));
     };

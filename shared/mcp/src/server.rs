@@ -105,7 +105,10 @@ impl McpServer {
         visible
             .find(|collection| requested.is_none_or(|name| collection.as_str() == name))
             .ok_or_else(|| {
-                ToolError::not_found("collection.unknown", "this key reads no such collection")
+                ToolError::not_found(
+                    "collection.unknown",
+                    "the collection does not exist, or this key may not read it",
+                )
             })
     }
 

@@ -46,7 +46,7 @@ pub(crate) async fn form(
         h1 { "Ask" }
         p { "Answers come from the documents, and each claim is checked against the page it cites." }
         @if !has_model { (without_model()) }
-        @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, and not ask: it lacks the scope " code { "ask" } "." } }
+        @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, but not ask: it lacks the scope " code { "ask" } "." } }
         (question_form(&context, &state, context.param("q").unwrap_or_default()))
     };
     Ok(page(

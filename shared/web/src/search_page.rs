@@ -141,7 +141,7 @@ fn remarks(context: &PageContext, found: &SearchResponse) -> Markup {
         @if found.low_evidence == Some(true) || !missing.is_empty() || !found.notes.is_empty() || found.routed.iter().any(|filter| filter.did_you_mean) {
             div.remarks role="status" {
                 @if found.hits.is_empty() { p { strong { "Nothing in these documents matches." } } }
-                @else if found.low_evidence == Some(true) { p { strong { "This is hardly in these documents." } " The results share few of its words." } }
+                @else if found.low_evidence == Some(true) { p { strong { "These documents say little about this." } " The results share few of its words." } }
                 @for term in missing { p {
                     "No document has “" (Line(&term.term)) "”."
                     @if !term.nearest.is_empty() { " Did you mean " }

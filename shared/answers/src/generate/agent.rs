@@ -132,7 +132,7 @@ impl AnswerBuilder<'_, '_> {
         let reply = match known_tool {
             None => rejected_call("there is no such tool"),
             Some(_) if !self.may_open(&call.document)? => rejected_call(
-                "refused: neither the question names this document nor has a tool found it",
+                "refused: the question does not name this document, and no tool has found it",
             ),
             Some(_) => tools.call(call).await,
         };

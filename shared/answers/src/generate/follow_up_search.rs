@@ -60,7 +60,7 @@ impl AnswerBuilder<'_, '_> {
             return Ok(Some(draft));
         }
         if let Some(absent) = self.absent_subject(text, &draft) {
-            let what = format!("left open: {absent}; not looked further");
+            let what = format!("left open: {absent}; no further search");
             self.step(StepKind::Plan, what);
             return Ok(Some(draft));
         }
@@ -74,7 +74,7 @@ impl AnswerBuilder<'_, '_> {
         if !self.can_draft(&session, room) {
             self.degrade(
                 LIMIT_CODE,
-                "the limits of the question leave no room to look further",
+                "the limits of the question leave no room for a further search",
                 "allow more calls or tokens, or ask in mode search",
             );
             return Ok(self.complete_or_partial(draft));
@@ -222,9 +222,9 @@ impl AnswerBuilder<'_, '_> {
         self.push_step(AnswerStep {
             kind: StepKind::Plan,
             what: match missing.len() {
-                0 => "left open: looked further".into(),
-                1 => "one part is missing: looked further".into(),
-                parts => format!("{parts} parts are missing: looked further"),
+                0 => "left open: searched again".into(),
+                1 => "one part is missing: searched again".into(),
+                parts => format!("{parts} parts are missing: searched again"),
             },
             thinking: missing.join("\n"),
         });

@@ -244,7 +244,7 @@ fn resolve_focus(
 ) -> Result<Option<Focus>, ApiError> {
     if let Some(item) = item {
         if earlier_part.is_some() || part.is_some() {
-            let message = "an Item is of whole documents, and a part of one is named";
+            let message = "an Item is compared between whole documents, but a part of one is named";
             let next = "name the documents without `#…`";
             return Err(ApiError::new("comparison.item_of_part", message, next));
         }

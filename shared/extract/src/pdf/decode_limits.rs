@@ -418,7 +418,7 @@ pub(super) fn not_a_pdf_error() -> ExtractError {
     ExtractError::new(
         "pdf.not_a_pdf",
         "the file is not a PDF: it has no PDF header in its first 1,024 bytes",
-        "check the file's format, or give it the extension of what it is",
+        "check the file's format, or correct its extension",
     )
 }
 

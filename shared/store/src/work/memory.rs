@@ -106,7 +106,8 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     }
     let acquired = tokio::time::timeout(TIMEOUT, share.acquire_memory(missing)).await;
     let Ok(Some(permit)) = acquired else {
-        let detail = "large documents and responses in progress use up the memory for them";
+        let detail =
+            "large documents and responses in progress use up the memory reserved for them";
         return Err(PortError::transient(RESERVE_OPERATION, detail));
     };
     scope.add_memory(permit);

@@ -159,7 +159,7 @@ impl IngestEstimate {
         if let Some(vision) = &self.vision {
             let most = thousands(vision.pages);
             let paid = vision.dollars.map_or("price unknown".into(), money);
-            pages += &format!(" · {} sees up to {most} of them, ~{paid}", vision.model);
+            pages += &format!(" · {} reads up to {most} of them, ~{paid}", vision.model);
         }
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)
