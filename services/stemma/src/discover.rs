@@ -21,7 +21,7 @@ pub struct DiscoveredFile {
     /// Folder path below where it was found, and its name; `/`-separated. Equal names from several arguments begin with
     /// the folders that tell them apart.
     pub relative_path: String,
-    // The folder it was found in, or that of a file given by name.
+    // The folder it was found in, or the folder of a file given by name.
     root: PathBuf,
 }
 
@@ -230,7 +230,7 @@ struct Walk<'a> {
     root: &'a Path,
     skip: Option<&'a Path>,
     by_path: &'a mut BTreeMap<PathBuf, DiscoveredFile>,
-    // Files of mirrored folders of EDGAR, of which only some are documents.
+    // Files of mirrored folders of EDGAR. Only some are documents.
     in_folders: &'a mut Vec<DiscoveredFile>,
     discovery: &'a mut Discovery,
 }

@@ -42,7 +42,7 @@ pub(super) struct CheckedCitation<'a> {
     pub(super) declared: Option<TaggedFacts<'a>>,
     /// The whole lines that the quote is on.
     pub(super) lines: String,
-    /// A quoted word of which two readers of a scan read different figures.
+    /// A quoted word with figures that two readers of a scan read differently.
     pub(super) disputed: Option<DisputedQuote>,
     pub(super) page_text: String,
     /// Section path, file name and description of the document.

@@ -48,7 +48,7 @@ impl<'a> Issuers<'a> {
         Ok(issuers)
     }
 
-    /// An issuer that a statement names, if it is that of none of the cited documents and `around`, the text of the citations, does not
+    /// An issuer that a statement names, if it is not the issuer of a cited document and `around`, the text of the citations, does not
     /// name it.
     pub(super) fn foreign_name<'t>(
         &self,
@@ -310,7 +310,7 @@ mod tests {
         "Acme",
         "Beta & Gamma Corp",
         "Beta Gamma Two",
-        // Its normalized name is not that of its normalized name.
+        // Normalizing its name twice gives another name.
         "The The Anvils Inc",
     ];
     const SYMBOLS: [&str; 4] = ["", "ACM", "acm", "BG"];

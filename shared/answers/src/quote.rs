@@ -22,7 +22,7 @@ pub struct QuoteCheck {
     pub rects: Vec<CitedRect>,
     /// The confidence of its least sure word in percent, if text recognition read it.
     pub ocr_confidence: Option<u8>,
-    /// The first of its words of which two readers read different figures.
+    /// The first of its words with figures that two readers read differently.
     pub disputed: Option<DisputedQuote>,
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,

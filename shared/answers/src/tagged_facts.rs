@@ -45,7 +45,7 @@ pub enum DeclaredCheck {
     Unknown,
     /// Period, unit, scale and sign are those of a fact, and no other concept fits the statement better.
     Confirmed,
-    /// A fact of a part of the company that the statement may or may not mean; says of which.
+    /// A fact of a part of the company that the statement may or may not mean; names the part.
     Undecided(String),
     /// It means something else; says what.
     Differs(String),

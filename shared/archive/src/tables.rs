@@ -39,7 +39,7 @@ pub struct TableInfo {
     pub pages: (u32, u32),
     /// The section it is in.
     pub section: Option<String>,
-    /// Heads and periods of its columns, from left to right, without that of the row labels.
+    /// Heads and periods of its columns, from left to right, without the column of row labels.
     #[schema(value_type = Vec<Object>)]
     pub columns: Vec<TableColumn>,
     /// Number of rows.

@@ -27,7 +27,7 @@ pub struct Recognition {
     pub disputed: Vec<DisputedWord>,
 }
 
-/// A word of which two readers read different figures.
+/// A word with figures that two readers read differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisputedWord {
     /// Its place among all words of the page, from 0.

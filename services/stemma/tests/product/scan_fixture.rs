@@ -33,7 +33,7 @@ pub enum Sheet {
     /// Turned by a quarter the other way.
     Left(u32),
     Blank,
-    /// 20,000 × 20,000 pixels, of which the file has few bytes.
+    /// 20,000 × 20,000 pixels in a file of few bytes.
     Huge,
     /// Lines of text, without a picture.
     Printed(Vec<String>),

@@ -47,7 +47,7 @@ pub(super) struct TestArchive {
     pub(super) documents_unreadable: usize,
     /// Follows the risk factors of each filing.
     pub(super) sentence: String,
-    /// The cash flows are a scan, of which two readers read this word differently.
+    /// The cash flows are a scan. Two readers read this word of it differently.
     pub(super) disputed: Option<(&'static str, &'static str)>,
 }
 

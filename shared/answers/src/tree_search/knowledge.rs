@@ -41,7 +41,7 @@ pub struct Knowledge {
 pub struct Rule {
     /// Shown in results.
     pub name: String,
-    /// Words or phrases, one of which the question must contain.
+    /// Words or phrases. The question must contain one of them.
     #[serde(alias = "pattern")]
     pub when: Vec<String>,
     /// Text shown to the model.

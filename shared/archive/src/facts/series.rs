@@ -28,7 +28,7 @@ const MAX_SIMILAR: usize = 10;
 pub struct SeriesRequest {
     /// A folder, an axis path or a document; empty for all.
     pub scope: String,
-    /// A concept, or several with commas between, of which each period shows the first that has a value.
+    /// A concept, or several with commas between; each period shows the first that has a value.
     pub concept: String,
     /// Typed filter, as text or JSON.
     pub filter: Option<Value>,

@@ -247,7 +247,7 @@ fn candidate<'r>(
     })
 }
 
-/// Drops tables of contents: Items one after the other without text, most of which come again.
+/// Drops tables of contents: Items one after the other without text, if most of them come again.
 // A list ends where a number comes a second time, since the body may follow right behind it.
 fn drop_lists(rows: &TextRows, candidates: &mut Vec<Candidate<'_>>) {
     let mut start = 0;

@@ -106,7 +106,7 @@ fn key(word: &str) -> String {
         .to_lowercase()
 }
 
-// Whether two different words may be readings of one: two numbers, or words of which at most half differs.
+// Whether two different words may be readings of one: two numbers, or words that differ in at most half of their letters.
 fn is_alike(word: &str, other: &str) -> bool {
     let [word, other] = [word, other].map(|word| word.chars().collect::<Vec<_>>());
     let longer = word.len().max(other.len());

@@ -85,7 +85,7 @@ CIK and accession number also come from a path …/CIK/ACCESSION/…, never from
 A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
 are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
 counted. A full submission (.txt, .nc) is one document, and is not read again next to its parts.
---forms, --since and --cik choose filings before anything is read; files of which nothing is known
+--forms, --since and --cik choose filings before anything is read; files that nothing is known about
 are then left out.
 
 Examples:
