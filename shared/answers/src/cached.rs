@@ -128,7 +128,7 @@ impl CachedAnswerer<'_> {
     /// digest over every document in scope.
     ///
     /// # Errors
-    /// Those of [`Answerer::answer`].
+    /// As [`Answerer::answer`].
     pub async fn answer_as(
         &self,
         id: &str,

@@ -244,7 +244,7 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
         .map(|mention| mention.period)
         .filter(|period| period.year.is_some() || period.length.is_some())
         .collect();
-    // Of a change, the statement may name one period only.
+    // A statement about a change may name only one period.
     let mut of_any_year = operands.iter().map(|operand| StatedPeriod {
         year: None,
         month: None,

@@ -51,7 +51,7 @@ pub struct SeenValue {
 /// described once.
 ///
 /// # Errors
-/// Those of [`LlmSession::complete`].
+/// As [`LlmSession::complete`].
 pub async fn describe_page(
     session: &LlmSession,
     image: PageImage,

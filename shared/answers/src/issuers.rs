@@ -67,7 +67,7 @@ impl<'a> Issuers<'a> {
         let mut at = 0;
         while at < words.len() {
             let mut length = MAX_WORDS.min(words.len() - at);
-            // Of nested names the longest.
+            // If one name contains another, the longer one counts.
             let named = loop {
                 let named = self.documents_named(statement, &words, at..at + length)?;
                 if named.is_some() || length == 1 {

@@ -165,7 +165,7 @@ impl AgentTools {
         })
     }
 
-    // Those that fit a query best, or all with the newest first.
+    // The documents that fit a query best, or all with the newest first.
     async fn documents(
         &self,
         query: Option<String>,

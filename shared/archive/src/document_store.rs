@@ -247,7 +247,7 @@ mod tests {
         let tree = request.enter(documents.load_tree(doc, 1)).await.err();
         assert_eq!(tree.unwrap().operation, RESERVE_OPERATION);
         assert_eq!(calls.take(), ["blobs.size"]);
-        // Of artifacts the header is read, which has the sizes.
+        // Only the header of an artifact is read, which has the sizes.
         let text = request
             .enter(documents.decode_source(&published))
             .await

@@ -168,7 +168,7 @@ pub struct SectionRecognition {
     pub pages: u32,
     /// Words on these pages.
     pub words: u32,
-    /// Those of them in doubt.
+    /// The words in doubt.
     pub doubtful: u32,
 }
 
@@ -222,7 +222,7 @@ pub struct PageRecognition {
     pub confidence: u8,
     /// Words in doubt, in reading order.
     pub doubtful: Vec<String>,
-    /// Those of them that another reader read otherwise: a second model, or a vision model.
+    /// The words that another reader, a second model or a vision model, read differently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputed: Vec<DisputedFigure>,
 }

@@ -246,7 +246,7 @@ fn overlaps(left: Rect, right: Rect) -> bool {
     left.x0 < right.x1 && right.x0 < left.x1
 }
 
-// Of five digits: less than a hundredth of a point on a page of paper.
+// Rounded to five digits: less than a hundredth of a point on a page of paper.
 fn fraction(length: f32, whole: f32) -> f32 {
     ((length / whole).clamp(0.0, 1.0) * 1e5).round() / 1e5
 }

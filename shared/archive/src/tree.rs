@@ -12,7 +12,7 @@ use crate::archive::{reserve_tree, spawn_cpu};
 use crate::items::{self, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
 
-// Of a title in an outline.
+// Longest title in an outline.
 const TITLE_CHARS: usize = 300;
 
 /// Which part of a tree to return.

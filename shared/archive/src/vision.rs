@@ -23,7 +23,7 @@ use crate::{ApiError, Archive, PageImages};
 
 // A description may be asked for again twice if a reply cannot be used, and continued once.
 const DESCRIPTION_CALLS: u32 = 4;
-// Of a description: 2,500 for the picture and 4,000 for the reply, each time.
+// Token limit of a description: 2,500 for the picture and 4,000 for the reply, each time.
 const DESCRIPTION_TOKENS: u64 = 40_000;
 // Where a picture in color has too many bytes: photographs compress badly.
 const SMALL_SIDE: u32 = 1_000;

@@ -183,7 +183,7 @@ fn count_inside(set: &DocumentSet, spellings: &[FieldValue]) -> Option<ValueCoun
 }
 
 fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
-    // Of equally frequent spellings the first.
+    // If spellings are equally frequent, the first.
     let usual = spelled
         .spellings
         .into_iter()

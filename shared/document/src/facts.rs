@@ -177,7 +177,7 @@ pub struct FactDefinition {
     pub name: &'static str,
     value_type: FactType,
     read: fn(&FilingFacts) -> Vec<&Fact>,
-    // Of facts that a sidecar may state.
+    // Sets a fact that a sidecar may state; `None` for others.
     set: Option<fn(&mut FilingFacts, Fact)>,
     /// What declares it on the cover of a filing with inline XBRL.
     pub tag: Option<FactTag>,

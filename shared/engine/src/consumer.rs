@@ -32,7 +32,7 @@ pub enum Disposition {
     Retry {
         delay: RetryDelay,
         attempts: u32,
-        /// Of a task that was released with a retry: see [`Message::retry_ms`].
+        /// Set for a task that was released with a retry: see [`Message::retry_ms`].
         retry_ms: Option<Millis>,
     },
     /// No handler can process it, for this reason.

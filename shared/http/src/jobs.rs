@@ -225,7 +225,7 @@ pub(crate) async fn retry(
 
 /// Read the attempts at a document
 ///
-/// Of its newest versions: the job, the final failures, and the tasks that are not done.
+/// For its newest versions: the job, the final failures, and the tasks that are not done.
 #[utoipa::path(get, path = "/v1/documents/{doc}/attempts", operation_id = "document_attempts", tag = "jobs",
     params(("doc" = String, Path), CollectionQuery), responses((status = 200, body = Vec<Object>)))]
 pub(crate) async fn attempts(

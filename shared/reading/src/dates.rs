@@ -20,7 +20,7 @@ const YEARS: Range<u16> = 1980..2050;
 pub struct QueryPeriod {
     /// Years it names, ascending.
     pub years: Vec<u16>,
-    /// Those of them that are named as years of a report: `FY23`, `the year ended …`, `at the end of 2023`.
+    /// The years that are named as years of a report: `FY23`, `the year ended …`, `at the end of 2023`.
     pub reported: Vec<u16>,
     /// 1 to 4.
     pub quarter: Option<u8>,

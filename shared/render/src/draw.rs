@@ -41,7 +41,7 @@ pub fn draw(
 ///
 /// # Errors
 ///
-/// Those of [`draw`].
+/// As [`draw`].
 pub fn draw_smooth(
     bytes: &[u8],
     password: Option<&str>,

@@ -31,7 +31,7 @@ pub const REVISION: u32 = 1;
 ///
 /// # Errors
 ///
-/// Those of [`draw`].
+/// As [`draw`].
 pub fn draw_png(job: &ExtractJob, request: &ImageRequest) -> Result<Vec<u8>, ExtractError> {
     let bitmap = draw(&job.bytes, job.password.as_deref(), &job.limits, request)?;
     bitmap.to_png().map_err(|error| {

@@ -32,7 +32,7 @@ pub(crate) struct Question {
     scope: String,
     #[serde(default, rename = "where")]
     filter: String,
-    // Of a box that is ticked.
+    // Set if the box is ticked.
     see: Option<String>,
 }
 

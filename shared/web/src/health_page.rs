@@ -20,7 +20,7 @@ use crate::live::live;
 use crate::security::Form;
 use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
-// Of a process, oldest first.
+// Tasks shown for a process, oldest first.
 const TASKS: usize = 4;
 
 /// `GET /health`

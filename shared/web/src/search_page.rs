@@ -14,7 +14,7 @@ use crate::page_view::image_url;
 use crate::text::{Line, Message, capitalized, grouped};
 
 const HITS: usize = 10;
-// Of a thumbnail, in pixels.
+// Width of a thumbnail in pixels.
 const THUMBNAIL_WIDTH: &str = "200";
 const PARAMS: [&str; 4] = ["q", "where", "scope", "item"];
 

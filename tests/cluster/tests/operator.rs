@@ -210,7 +210,7 @@ async fn broker_that_is_full_is_named() {
     if TestServers::from_env().unwrap().is_none() {
         return;
     }
-    // Of its own, because others publish to the shared one.
+    // A broker of its own, because others publish to the shared one.
     let servers = TestServers::start().await.unwrap();
     let installation = Installation::start(&servers, ServerKind::RabbitMq).await;
     servers.set_memory_alarm(true).await.unwrap();

@@ -26,7 +26,7 @@ use crate::output::clean;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {}
 
-// Of a check by a server, which nobody waits for; a child process starts slowly on a busy machine.
+// Time limit of a check in a server, where nobody waits; a child process starts slowly on a busy machine.
 const SERVER_LIMIT: Duration = Duration::from_secs(30);
 
 // How a check is made.

@@ -11,7 +11,7 @@ use stemma_extract::{
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_render::Pixels;
 
-// Of the text of the filing, which has more with its cover and contents.
+// Pages of text of the filing; its cover and contents are more.
 const PAGES: u32 = 4;
 // The upper part of a page is enough for most tests: reading a whole one takes seconds.
 const PART: (f32, f32, f32, f32) = (0.0, 0.0, 1.0, 0.5);

@@ -20,7 +20,7 @@ use crate::tree_search::{LlmSession, SessionUsage};
 
 // Tokens of passages in a prompt after the first: FURTHER_TOKENS has room for two of these and two calls of tools.
 const FURTHER_CONTEXT_TOKENS: u32 = 4_500;
-// Of these for what was not read before; the rest is for passages that the first draft cites, or that ranked best.
+// The part of these tokens for what was not read before; the rest is for passages that the first draft cites, or that ranked best.
 const NEW_TOKENS: u32 = 3_500;
 // Tokens of a reply with an answer; the longest replies of measured readers had 900.
 const REPLY_TOKENS: u64 = 1_000;

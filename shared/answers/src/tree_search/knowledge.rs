@@ -50,7 +50,7 @@ pub struct Rule {
     /// Words in the titles of preferred sections.
     #[serde(default)]
     pub sections: Vec<String>,
-    /// Of several matches, those with more weight are shown; 0–1.
+    /// If several match, those with more weight are shown; 0–1.
     #[serde(default = "one")]
     pub weight: f32,
 }

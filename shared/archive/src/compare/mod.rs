@@ -334,7 +334,7 @@ impl<'v> ComparisonBuilder<'v> {
                 churn: TextChurn::from_churn(item.churn),
             })
             .collect();
-        // Of an Item its own figure; of a section in one there is none.
+        // An Item has a figure of its own; a section in an Item has none.
         let whole = parts
             .is_none()
             .then_some(TextChurn::from_churn(alignment.all));

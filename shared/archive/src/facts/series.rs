@@ -45,7 +45,7 @@ pub struct SeriesResponse {
     pub series: Vec<EntitySeries>,
     /// Documents in the scope.
     pub documents: usize,
-    /// Those of them that have tagged facts.
+    /// The documents that have tagged facts.
     pub documents_with_facts: usize,
     /// Names of concepts like the one asked for, if no company has values of it.
     pub similar: Vec<String>,
@@ -385,7 +385,7 @@ fn series(filings: &[FilingValues], frequency: Frequency) -> Vec<EntitySeries> {
 }
 
 fn point(period: Period, values: &[(&FilingValues, &FiledValue)]) -> Option<SeriesPoint> {
-    // Of several concepts the first of the request.
+    // The first requested concept that has a value.
     let rank = values.iter().map(|(_, value)| value.rank).min()?;
     let mut by_filing: Vec<(&FilingValues, &FiledValue)> = Vec::new();
     for (filing, value) in values.iter().filter(|(_, value)| value.rank == rank) {

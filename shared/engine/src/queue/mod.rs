@@ -196,9 +196,9 @@ pub struct Message {
     pub retry_ms: Option<Millis>,
     /// W3C trace context of the publisher.
     pub trace: Option<String>,
-    /// Of a message for coordinators: made by [`MessageKeys`](crate::MessageKeys) over the body.
+    /// Set for messages to coordinators: made by [`MessageKeys`](crate::MessageKeys) over the body.
     pub signature: Option<String>,
-    /// Of a message on [`QueueName::Dead`]: why it is there.
+    /// Set for messages on [`QueueName::Dead`]: why they are there.
     pub dead: Option<DeadReason>,
 }
 

@@ -138,7 +138,7 @@ impl ModelClient<dyn Embedder> {
     /// Embeds a batch in one call once breaker, rate limits and budget allow it.
     ///
     /// # Errors
-    /// Those of [`ModelClient::complete`].
+    /// As [`ModelClient::complete`].
     pub async fn embed(
         &self,
         batch: &TextBatch<'_>,

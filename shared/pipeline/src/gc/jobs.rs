@@ -95,7 +95,7 @@ pub(super) async fn find(
     }
 }
 
-// Of a job that cannot be read everything is kept, and what it may still need: it counts as open since its id was made.
+// Everything of a job that cannot be read is kept, with what it may still need: it counts as open since its id was made.
 async fn readable_state(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -147,7 +147,7 @@ fn request(model: &str, images: Vec<PageImage>) -> LlmRequest {
     }
 }
 
-// Of a page in letter format, at the size at which it is drawn.
+// Size of a page in letter format as it is drawn.
 const PAGE_PIXELS: (u32, u32) = (1_212, PageImage::MAX_SIDE);
 // A page of a filing has some 700 tokens of text, and a table more.
 const TYPICAL_REPLY_TOKENS: u32 = 1_000;

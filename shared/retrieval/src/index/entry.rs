@@ -108,7 +108,7 @@ struct SectionFacts<'a> {
     path: Vec<String>,
     chain: Vec<usize>,
     title_words: TokenizedText,
-    // Of a summary in words of its own.
+    // Words of a summary that is not taken from the text.
     summary_words: TokenizedText,
 }
 
@@ -478,7 +478,7 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
         facet_document.add_text(fields.company, company);
     }
     let document = CatalogDocument::from_published(Arc::new(entry.clone()), None, None);
-    // Of the company only the first registrant counts, above.
+    // Only the first registrant counts as company, above.
     for property in Property::filters().filter(|property| *property != Property::Company) {
         for value in property.canonical_values(&document) {
             if let Some(field) = fields.property(property)

@@ -509,7 +509,7 @@ fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
     !word.first || word.possessive || precedes_number
 }
 
-// Of overlapping names, the longest wins, then the strongest.
+// If names overlap, the longest wins, then the strongest.
 fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
     matches.sort_by_key(|one| {
         (

@@ -97,7 +97,7 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     let Some(scope) = limited_scope() else {
         return Ok(());
     };
-    // Of two reads at once, what the first waits for may suffice for the second.
+    // If two read at once, what the first waits for may suffice for the second.
     let _turn = scope.0.reserving.lock().await;
     let share = &scope.0.share;
     let missing = share.units(bytes).saturating_sub(scope.held_units());

@@ -41,7 +41,7 @@ const MAX_CACHED: usize = 10_000;
 // settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
-// Of a task that met a budget which was changed meanwhile: the next attempt reads the new one.
+// Delay of a task whose budget was changed meanwhile: the next attempt reads the new one.
 const CHANGED_RETRY: Duration = Duration::from_secs(1);
 // How long a reservation waits for a lost account before its task is throttled. A million replies are read in less.
 const REOPEN_WAIT: Duration = Duration::from_secs(2);

@@ -23,7 +23,7 @@ pub(super) enum Crash {
 #[derive(Default)]
 pub(super) struct PlanFaults {
     pub(super) refused_reads: AtomicU32,
-    // Of writes that take effect.
+    // Lost replies of writes that take effect.
     pub(super) lost_replies: AtomicU32,
 }
 

@@ -22,7 +22,7 @@ const BATCH_MS: Millis = 3_600_000;
 pub(super) struct FakeProvider {
     env: Env,
     named: bool,
-    // Of the process that runs.
+    // Steps of the process that runs.
     steps: Mutex<Option<Arc<Steps>>>,
     state: Mutex<FakeState>,
 }

@@ -110,7 +110,7 @@ impl<'s> PassageSet<'s> {
         self.count
     }
 
-    /// Those in segments of these ordinals.
+    /// The candidates in segments of these ordinals.
     pub(super) fn within(&self, ordinals: &Range<u32>) -> impl Iterator<Item = DocAddress> {
         let addresses = self.addresses();
         addresses.filter(|address| ordinals.contains(&address.segment_ord))
@@ -212,7 +212,7 @@ impl<'s> ScopeStatistics<'s> {
         })
     }
 
-    /// Of passages of ten words.
+    /// For passages of ten words.
     #[cfg(test)]
     pub(super) fn for_test(searcher: &'s IndexSearcher) -> Self {
         Self {

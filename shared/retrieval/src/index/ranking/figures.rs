@@ -89,7 +89,7 @@ pub(super) fn match_figures(
 struct Entry {
     words: f32,
     found: f32,
-    // Of the words found, and of those among them that need not be there.
+    // Weight of the words found, and of the optional words among them.
     weight: f32,
     optional: f32,
     has_period: bool,
