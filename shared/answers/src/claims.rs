@@ -66,7 +66,7 @@ pub(super) fn compose_answer(
             .replace('[', "(")
             .replace(']', ")");
         let mut verdict = judge_claim(&statement, claim, &cited, &positions);
-        let docs: BTreeSet<DocId> = cited.iter().map(|one| one.doc).collect();
+        let docs: BTreeSet<DocId> = cited.iter().map(|checked| checked.doc).collect();
         let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
         if verdict.verified {
             let issuers = match known_issuers.take() {
@@ -87,7 +87,7 @@ pub(super) fn compose_answer(
         }
         let ids: Vec<String> = cited
             .into_iter()
-            .map(|one| composed.citation_id(one.citation))
+            .map(|checked| composed.citation_id(checked.citation))
             .collect();
         let computation = claim.computation.as_ref().map(|draft| {
             let citation = |at: i64| {
@@ -161,8 +161,8 @@ impl ComposedAnswer {
     ) -> (Vec<CheckedCitation<'a>>, Vec<Option<usize>>) {
         let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
         let mut positions = Vec::new();
-        for one in &claim.citations {
-            let checked = match check_citation(one, context, collection) {
+        for citation in &claim.citations {
+            let checked = match check_citation(citation, context, collection) {
                 Ok(checked) => checked,
                 Err(error) => {
                     match error {

@@ -173,8 +173,11 @@ impl AnswerBuilder<'_, '_> {
             .iter()
             .flat_map(|request| request.pages.iter().map(|page| (request.doc, *page)))
             .collect();
-        let paged = passages.iter().filter(|one| one.last_line.is_none());
-        let read: BTreeSet<(DocId, u32)> = paged.map(|one| (one.doc, one.number)).collect();
+        let paged = passages
+            .iter()
+            .filter(|passage| passage.last_line.is_none());
+        let read: BTreeSet<(DocId, u32)> =
+            paged.map(|passage| (passage.doc, passage.number)).collect();
         pages.intersection(&read).count()
     }
 

@@ -114,7 +114,7 @@ pub fn route(
     };
     let mut accepted = resolve_matches(router.exact_matches()?);
     accepted.extend(router.corrected_matches(&accepted)?);
-    accepted.sort_by_key(|one| one.from.start);
+    accepted.sort_by_key(|name| name.from.start);
     let mut routed = applied(accepted, words);
     if let Some(documents) = &mut routed.documents {
         router.add_same_issuer(documents)?;
@@ -282,7 +282,7 @@ impl Router<'_> {
         let mut corrected: Vec<NameMatch> = Vec::new();
         for at in 0..self.query.words.len() {
             let mut known = accepted.iter().chain(&corrected);
-            if known.any(|one| one.from.contains(&at)) {
+            if known.any(|name| name.from.contains(&at)) {
                 continue;
             }
             let Some(typo) = self.typo(at)? else { continue };
@@ -290,7 +290,7 @@ impl Router<'_> {
                 && !accepted
                     .iter()
                     .chain(&corrected)
-                    .any(|one| one.overlaps(&found))
+                    .any(|name| name.overlaps(&found))
             {
                 corrected.push(found);
             }
@@ -374,9 +374,15 @@ impl Router<'_> {
 
     // Whether all these names are of one issuer. It may have changed its name.
     fn is_one_issuer(&self, found: &[NameMatch]) -> tantivy::Result<bool> {
-        let named = || found.iter().map(|one| &one.documents);
-        let issuers: BTreeSet<u64> = named().flat_map(|one| &one.issuers).copied().collect();
-        let documents: BTreeSet<u64> = named().flat_map(|one| &one.documents).copied().collect();
+        let named = || found.iter().map(|issuer| &issuer.documents);
+        let issuers: BTreeSet<u64> = named()
+            .flat_map(|issuer| &issuer.issuers)
+            .copied()
+            .collect();
+        let documents: BTreeSet<u64> = named()
+            .flat_map(|issuer| &issuer.documents)
+            .copied()
+            .collect();
         if issuers.len() <= 1 {
             return Ok(true);
         }
@@ -511,33 +517,33 @@ fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
 
 // If names overlap, the longest wins, then the strongest.
 fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
-    matches.sort_by_key(|one| {
+    matches.sort_by_key(|name| {
         (
-            std::cmp::Reverse(one.from.len()),
-            std::cmp::Reverse(one.strength),
-            one.from.start,
+            std::cmp::Reverse(name.from.len()),
+            std::cmp::Reverse(name.strength),
+            name.from.start,
         )
     });
     let mut accepted: Vec<NameMatch> = Vec::new();
-    for one in matches {
-        if !accepted.iter().any(|other| one.overlaps(other)) {
-            accepted.push(one);
+    for name in matches {
+        if !accepted.iter().any(|other| name.overlaps(other)) {
+            accepted.push(name);
         }
     }
     // A weak match next to a strong one is probably an ordinary word, unless it is written as a name.
-    let surest = accepted.iter().map(|one| one.strength).max();
-    accepted.retain(|one| {
-        one.is_marked || Some(one.strength) == surest || one.strength >= AliasStrength::Capitals
+    let surest = accepted.iter().map(|name| name.strength).max();
+    accepted.retain(|name| {
+        name.is_marked || Some(name.strength) == surest || name.strength >= AliasStrength::Capitals
     });
     accepted
 }
 
 fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
     let mut routed = IssuerRouting::default();
-    for one in accepted {
-        let from = query.written(one.from.clone());
-        let value = one.documents.company.clone().unwrap_or_else(|| {
-            let words = query.words[one.from.clone()].iter();
+    for name in accepted {
+        let from = query.written(name.from.clone());
+        let value = name.documents.company.clone().unwrap_or_else(|| {
+            let words = query.words[name.from.clone()].iter();
             words
                 .map(|word| word.word.as_str())
                 .collect::<Vec<_>>()
@@ -554,19 +560,19 @@ fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
                 value,
                 from,
                 narrows: true,
-                documents: Some(one.documents.documents.len()),
-                did_you_mean: one.is_corrected,
-                keys: match one.documents.company {
+                documents: Some(name.documents.documents.len()),
+                did_you_mean: name.is_corrected,
+                keys: match name.documents.company {
                     Some(_) => BTreeSet::new(),
-                    None => one.documents.documents.clone(),
+                    None => name.documents.documents.clone(),
                 },
             });
         }
         routed
             .documents
             .get_or_insert_default()
-            .extend(&one.documents.documents);
-        routed.names.push(one.from);
+            .extend(&name.documents.documents);
+        routed.names.push(name.from);
     }
     routed
 }
