@@ -284,10 +284,10 @@ impl AnswerContext {
     // The texts of candidates in their order. The best pages come with the pages on which their tables and sections begin or
     // continue.
     fn page_texts(&self, candidates: &[ReadCandidate<'_>]) -> Vec<PassageSource<'_>> {
-        let pages = candidates
+        let pages: BTreeSet<_> = candidates
             .iter()
-            .map(|candidate| (candidate.request.doc, candidate.page));
-        let pages: BTreeSet<_> = pages.collect();
+            .map(|candidate| (candidate.request.doc, candidate.page))
+            .collect();
         let mut placed: BTreeSet<(DocId, u32)> = BTreeSet::new();
         let mut texts = Vec::new();
         for (rank, candidate) in candidates.iter().enumerate() {

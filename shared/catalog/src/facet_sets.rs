@@ -228,8 +228,8 @@ mod tests {
         let entry = |number: usize, company: &str| company_entry(&format!("{number}.pdf"), company);
         let publish = |numbers: std::ops::Range<usize>, company: &str| {
             let changes = numbers
-                .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))));
-            let changes = changes.collect();
+                .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))))
+                .collect();
             store
                 .apply(StoreBatch {
                     changes,

@@ -116,8 +116,7 @@ impl PageContext {
         let words = words
             .iter()
             .copied()
-            .chain(collection.into_iter().flatten());
-        let words = words
+            .chain(collection.into_iter().flatten())
             .map(stemma_archive::shell_quoted)
             .collect::<Vec<_>>()
             .join(" ");

@@ -235,8 +235,8 @@ fn candidate<'r>(
     }
     let keys = ranges
         .iter()
-        .map(|(first, last)| (*first, *last, like(*first, &title)));
-    let keys = keys.collect();
+        .map(|(first, last)| (*first, *last, like(*first, &title)))
+        .collect();
     let title = titles::fold_whitespace(&format!("{front} {title}"));
     Some(Candidate {
         row,

@@ -48,10 +48,10 @@ impl TextConditions {
                 notes.push(absent_note(requirement));
             }
         }
-        let all = required
+        let all: Vec<Box<dyn IndexQuery>> = required
             .iter()
-            .map(|requirement| requirement_query(fields, requirement));
-        let all: Vec<Box<dyn IndexQuery>> = all.collect();
+            .map(|requirement| requirement_query(fields, requirement))
+            .collect();
         if required.len() > 1 && !searcher.has_match(&passages(fields, scope, &all))? {
             notes.push(apart_note(&required));
             required = vec![Requirement(
@@ -208,11 +208,10 @@ fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn In
         .map(|requirement| requirement_query(fields, requirement));
     let mut filters: Vec<Box<dyn IndexQuery>> = required.collect();
     // A page may have a section with an excluded title and others.
-    let excluded = operators
+    let excluded: Vec<(Occur, Box<dyn IndexQuery>)> = operators
         .excluded
         .iter()
-        .filter(|clause| clause.field == TextField::Text);
-    let excluded: Vec<(Occur, Box<dyn IndexQuery>)> = excluded
+        .filter(|clause| clause.field == TextField::Text)
         .map(|clause| (Occur::MustNot, excluded_query(fields, clause)))
         .collect();
     if !excluded.is_empty() {

@@ -319,8 +319,8 @@ impl ShardIndex {
         for batch in batches {
             let removed = std::mem::take(&mut remove);
             let before = remaining - removed.len();
-            let entries = batch.iter().map(|(doc, _)| catalog.get(*doc));
-            let entries: PortResult<Vec<_>> = entries.collect();
+            let entries: PortResult<Vec<_>> =
+                batch.iter().map(|(doc, _)| catalog.get(*doc)).collect();
             let entries = entries?.into_iter().flatten();
             let entries = entries.filter_map(|document| document.shared_entry().cloned());
             let plan = CommitPlan {

@@ -69,11 +69,11 @@ pub(super) fn match_figures(
         let matches = entries
             .iter()
             .enumerate()
-            .filter(|(_, entry)| entry.found > 0.0);
-        let matches = matches.map(|(at, entry)| FigureMatch {
-            strength: entry.strength(expected, has_period),
-            entry: at,
-        });
+            .filter(|(_, entry)| entry.found > 0.0)
+            .map(|(at, entry)| FigureMatch {
+                strength: entry.strength(expected, has_period),
+                entry: at,
+            });
         matches.reduce(|best, next| {
             if next.strength > best.strength {
                 next
