@@ -41,7 +41,7 @@ impl WhyReport {
 }
 
 impl Operations {
-    /// Explains the job or document that `locator` names. While servers are away, that is the answer.
+    /// Explains the job or document that `locator` names. While servers are unavailable, that is the answer.
     ///
     /// # Errors
     /// [`OperationsError`] when it names nothing.

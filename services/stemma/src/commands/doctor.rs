@@ -223,7 +223,7 @@ async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<HealthC
     checks.collect()
 }
 
-// While Redis is away, each process that calls a model keeps to its part of the limits: too few parts exceed them.
+// While Redis is unavailable, each process that calls a model keeps to its part of the limits: too few parts exceed them.
 fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Option<HealthCheck> {
     let bucket = format!("{model}@");
     let calls_model =
@@ -231,7 +231,7 @@ fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Opti
     let running = processes.iter().filter(calls_model).count();
     (running > expected.max(1) as usize).then(|| {
         let what = format!(
-            "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is away, together \
+            "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is unavailable, together \
              they would exceed its limits"
         );
         let next = format!("set model.expected_workers = {running} for all of them");

@@ -153,7 +153,7 @@ async fn model_chooses_among_described_documents_and_best_match_stays() {
     let (order, result, _) = routed(true, &[]).await;
     assert!(
         order == [0, 1, 2] && !result.report.notes.is_empty(),
-        "the model is away"
+        "the model is unavailable"
     );
 }
 

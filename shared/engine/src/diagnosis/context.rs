@@ -64,7 +64,7 @@ pub struct RunFacts {
     pub untaken: Option<QueueName>,
 }
 
-/// How long broker and Redis are waited for. People wait for the answer, and ask when servers are away.
+/// How long broker and Redis are waited for. People wait for the answer, and ask when servers are unavailable.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How often Redis is asked again while it knows of no coordinator, worker or assembler.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);

@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    // What stops while it is away. What is stored stays, whichever server is away.
+    // What stops while it is unavailable. What is stored stays, whichever server is away.
     pub(super) fn consequence(self, kind: TroubleKind) -> &'static str {
         match kind {
             TroubleKind::Away => self.consequence_of_absence(),
@@ -101,7 +101,7 @@ impl Server {
 }
 
 impl ServerTrouble {
-    /// The server that a failed call shows to be away; `None` if the error is about something else.
+    /// The server that a failed call shows to be unavailable; `None` if the error is about something else.
     pub fn from_error(error: &PortError) -> Option<Self> {
         let server = Server::for_port(error.port()).filter(|_| !error.is_permanent())?;
         let kind = if error.is_transient() {

@@ -41,7 +41,7 @@ use crate::request::{
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 const LONG_PAUSE: Duration = Duration::from_secs(16);
 
-// How much longer a reservation lasts than the longest call: settlements are repeated while the limiter is away.
+// How much longer a reservation lasts than the longest call: settlements are repeated while the limiter is unavailable.
 const RESERVATION_SLACK: Duration = Duration::from_secs(60);
 
 /// A client of one model for completions ([`ModelClient::complete`]) or embeddings ([`ModelClient::embed`]). One per process

@@ -43,7 +43,7 @@ impl Llm for FailingLlm {
     }
 }
 
-// A limiter that is away from a moment on.
+// A limiter that is unavailable from a moment on.
 struct AwaySince(Env, Millis);
 
 impl PortLayer for AwaySince {

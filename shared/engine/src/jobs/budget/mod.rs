@@ -206,7 +206,7 @@ impl BudgetRegistry {
     /// Settles the reservation of a call that cost `used`. Settle before the call is recorded in the [`SpendLog`]: an
     /// account that is rebuilt at that moment then knows of the call in one way only.
     ///
-    /// Where the limiter is away for long this goes on in the background, so that the reply need not wait to be stored. Returns
+    /// If the limiter is unavailable for long, this goes on in the background: the reply need not wait to be stored. Returns
     /// whether everything is settled.
     pub async fn settle(
         &self,

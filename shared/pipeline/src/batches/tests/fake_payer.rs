@@ -87,7 +87,11 @@ impl BatchPayer for FakePayer {
         let mut account = self.0.lock();
         if account.unknown > 0 {
             account.unknown -= 1;
-            return Err(Failure::throttled("budget.unknown", "Redis is away", HOUR));
+            return Err(Failure::throttled(
+                "budget.unknown",
+                "Redis is unavailable",
+                HOUR,
+            ));
         }
         let joined = (0..account.joined).map(|n| JobId(format!("j-{n}")));
         Ok([JobId("j".into())].into_iter().chain(joined).collect())
