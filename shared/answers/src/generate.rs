@@ -34,7 +34,7 @@ const FIRST_HITS: usize = 20;
 const MAX_NAMES: usize = 10;
 const LIMIT_CODE: &str = "answer.limit_reached";
 const RETRY_LATER: &str = "ask again later";
-const SET_MODEL: &str = "set model.name, model.base_url and model.api_key, in the environment or in a file that --config names, to have answers";
+const SET_MODEL: &str = "set model.name, model.base_url and model.api_key, in the environment or in a file that --config names, to get answers";
 
 pub(super) struct AnswerBuilder<'a, 'e> {
     answerer: &'a CachedAnswerer<'a>,

@@ -53,7 +53,7 @@ impl PartialSchema for FrameObject {
             "required": ["data"],
             "properties": {
                 "id": { "type": "string", "description": "{answer}.{n}.{digest}, of POST /v1/answers: what Last-Event-ID says" },
-                "event": { "type": "string", "description": "what it tells of" },
+                "event": { "type": "string", "description": "kind of the event" },
                 "data": { "type": "string", "description": "JSON; at the end of a chat [DONE]" }
             }
         }))

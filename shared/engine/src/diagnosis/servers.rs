@@ -78,15 +78,15 @@ impl Server {
         }
     }
 
-    // What stops while it is unavailable. What is stored stays, whichever server is away.
+    // What stops while it is unavailable. What is stored stays, whichever server it is.
     pub(super) fn consequence(self, kind: TroubleKind) -> &'static str {
         match kind {
             TroubleKind::Away => self.consequence_of_absence(),
             TroubleKind::Blocked => {
-                "tasks in work finish; new ones are published when it accepts messages again"
+                "running tasks finish; new ones are published when it accepts messages again"
             }
             TroubleKind::Refused => {
-                "what needs it is repeated until it accepts; no document fails for it"
+                "what needs it is retried until it accepts; no document fails because of it"
             }
         }
     }
