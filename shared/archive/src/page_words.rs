@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_stands_in_each_column_of_its_lines() {
+    fn a_section_covers_each_column_of_its_lines() {
         let mut lines = vec![
             line("before", [0.0, 0.0, 40.0, 10.0]),
             line("title", [0.0, 20.0, 30.0, 30.0]),

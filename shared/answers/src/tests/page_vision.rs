@@ -220,7 +220,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
 }
 
 #[tokio::test]
-async fn questions_that_need_sight_are_refused_without_it() {
+async fn questions_for_a_vision_model_are_refused_without_one() {
     let archive = TestArchive::new();
     let answers = archive.answers();
     let (text_model, client) = scripted_client(&json!([]));

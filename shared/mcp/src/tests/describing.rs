@@ -37,7 +37,7 @@ async fn seeing(preset: Preset, behavior: Behavior) -> (Provider, TestClient) {
     let provider = Provider::start(behavior).await.unwrap();
     provider.add_image(&image(2), CHART);
     let model = answer_model(&provider);
-    let client = TestClient::with_sight(preset, model, Arc::new(Renderer)).await;
+    let client = TestClient::with_vision(preset, model, Arc::new(Renderer)).await;
     (provider, client)
 }
 

@@ -119,7 +119,7 @@ impl TestClient {
     }
 
     /// A client of a server with a vision model that sees what `renderer` draws.
-    async fn with_sight(preset: Preset, model: AnswerModel, renderer: Arc<dyn Extractor>) -> Self {
+    async fn with_vision(preset: Preset, model: AnswerModel, renderer: Arc<dyn Extractor>) -> Self {
         Self::with_images(preset, "2025-06-18", Some(model), Some(renderer)).await
     }
 
