@@ -101,10 +101,10 @@ pub async fn serve(
     }
     if model.is_some() && keys.is_asking_disabled() {
         tracing::info!(
-            "a model is configured, and no key of query.keys has the scope `ask`: no question is answered by it"
+            "a model is configured, but no key in query.keys has the scope `ask`, so no question uses it"
         );
     } else if model.is_some() && keys.is_empty() && !listen.ip().is_loopback() {
-        tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
+        tracing::warn!(%listen, "no keys are configured: anyone who can connect can use the model, which costs money");
     }
     let archive = Collections::start(
         &env,

@@ -31,7 +31,7 @@ pub struct Config {
     pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<ExtraModel>,
-    /// The model that sees the images of pages; its provider is that of `model`, or of an entry of `models`.
+    /// The vision model; its provider is that of `model`, or of an entry of `models`.
     pub vision: VisionSettings,
     pub embeddings: EmbeddingsConfig,
     /// A folder with custom prompts, `<stage>.md` each; empty: the built-in prompts.
@@ -89,7 +89,7 @@ impl Config {
     }
 
     /// Every model with its provider: if `[model]` is configured, the model of each purpose and those in `[[models]]`; the
-    /// model that sees, if its provider has an address.
+    /// vision model, if its provider has an address.
     pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
         let mut names = BTreeSet::new();
         if self.model.is_configured() {

@@ -112,7 +112,7 @@ impl Context {
         })
     }
 
-    /// Like [`Self::cluster`], for commands that only look: servers that are away cost them a moment, not the answer.
+    /// Like [`Self::cluster`], for commands that only look: servers that are unavailable cost them a moment, not the answer.
     pub async fn observed_cluster(
         &self,
         env: &Env,

@@ -172,7 +172,7 @@ pub fn second_reader(config: &Config) -> Result<Option<ModelFile>, CommandError>
     match model {
         Ok(model) if digest.is_empty() || *digest == model.sha256 => Ok(Some(model)),
         Ok(ModelFile { sha256, .. }) => Err(no_second_reader(format!(
-            "the model {name} has the SHA-256 digest {sha256}, and not that of ocr.second_reader"
+            "the model {name} has the SHA-256 digest {sha256}, but ocr.second_reader names another"
         ))),
         Err(error) => Err(no_second_reader(format!(
             "the model {name} of local.second_reader cannot be read: {error}"

@@ -118,7 +118,7 @@ impl From<IndexError> for CommandError {
         match error {
             IndexError::Port(error) => error.into(),
             IndexError::Busy => Self::new("index.busy", error.to_string()).with_next("wait until it ends"),
-            IndexError::Disk { .. } => Self::new("index.disk", error.to_string())
+            IndexError::Disk { .. } => Self::new("index.not_writable", error.to_string())
                 .with_next("free disk space or make the index folder writable (`stemma index status` shows it)"),
             IndexError::Damaged(_) => {
                 Self::new("index.damaged", error.to_string()).with_next("rebuild it with `stemma index build`")
@@ -199,7 +199,7 @@ impl From<EmbeddingError> for CommandError {
                 .with_next("check embeddings.base_url, embeddings.model and embeddings.api_key; finished vectors are saved"),
             EmbeddingError::Port(error) => error.into(),
             EmbeddingError::Dimensions { .. } => {
-                Self::new("embeddings.dimensions", message).with_next("another model now answers under this name; set embeddings.model to a name of its own, so that all vectors are created again")
+                Self::new("embeddings.dimensions_changed", message).with_next("another model now answers under this name; set embeddings.model to a name of its own, so that all vectors are created again")
             }
             EmbeddingError::TooManyVectors { .. } => Self::new("embeddings.too_many", message)
                 .with_next("leave embeddings.model empty for this collection; search then routes by names and words"),

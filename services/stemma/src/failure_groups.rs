@@ -20,7 +20,7 @@ pub struct FailureLine<'a> {
 #[derive(Debug)]
 pub struct FailureGroup<'a> {
     first: FailureLine<'a>,
-    // Of the first documents.
+    // Names of the first documents.
     names: Vec<&'a str>,
     documents: usize,
     // Whether all say the same.

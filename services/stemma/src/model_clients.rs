@@ -74,7 +74,7 @@ pub fn client_of(
     client.transpose()
 }
 
-/// The model that sees pages, with what draws them; `None` if `vision.model` is empty or has no provider.
+/// The vision model, with what draws pages for it; `None` if `vision.model` is empty or has no provider.
 pub fn vision(
     context: &Context,
     env: &Env,

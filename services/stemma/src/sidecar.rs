@@ -105,7 +105,7 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
     {
         let known: Vec<String> = ["file"]
             .into_iter()
-            .chain(FactDefinition::of_sidecars().map(|fact| fact.name))
+            .chain(FactDefinition::for_sidecars().map(|fact| fact.name))
             .map(String::from)
             .collect();
         let hint = nearest(column, known.iter())

@@ -121,7 +121,7 @@ pub struct Claim {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[serde(rename = "unfounded")]
     pub unsupported_numbers: Vec<String>,
-    /// The pages whose pictures are its only support, as the model says. Nothing can check that, so it is never verified.
+    /// The pages from whose images the model says it read the claim. Nothing can check that, so it is never verified.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub by_sight: Vec<SeenPage>,
 }
@@ -133,8 +133,8 @@ pub enum ClaimState {
     Verified,
     /// As verified, and its figure is computed from cited ones.
     Computed,
-    /// A model read it from the picture of a page.
-    BySight,
+    /// A model read it from the image of a page.
+    FromImage,
     Unverified,
 }
 
@@ -227,17 +227,17 @@ impl Claim {
         match (self.verified, &self.computation) {
             (true, Some(_)) => ClaimState::Computed,
             (true, None) => ClaimState::Verified,
-            (false, _) if !self.by_sight.is_empty() => ClaimState::BySight,
+            (false, _) if !self.by_sight.is_empty() => ClaimState::FromImage,
             (false, _) => ClaimState::Unverified,
         }
     }
 
-    /// `by sight: 3M_2022_10K#p=47`; `None` for a claim in another state.
-    pub fn sight_note(&self) -> Option<String> {
+    /// `from an image: 3M_2022_10K#p=47`; `None` for a claim in another state.
+    pub fn image_note(&self) -> Option<String> {
         let locators = self.by_sight.iter().map(|page| page.locator.as_str());
         let locators: Vec<&str> = locators.collect();
-        (self.state() == ClaimState::BySight).then(|| {
-            let note = format!("by sight: {}", locators.join(", "));
+        (self.state() == ClaimState::FromImage).then(|| {
+            let note = format!("from an image: {}", locators.join(", "));
             // Brackets could be taken for citation marks.
             note.replace('[', "(").replace(']', ")")
         })

@@ -34,8 +34,8 @@ pub struct CachedAnswerer<'a> {
     /// Tools of the agent mode; `None`: a question in agent mode is answered by search.
     pub tools: Option<&'a dyn ToolSet>,
     pub store: &'a AnswerStore,
-    /// `None`: no model sees pages, and a question that asks for it is refused.
-    pub sight: Option<PageVision<'a>>,
+    /// `None`: no vision model is configured, and a question that asks for one is refused.
+    pub vision: Option<PageVision<'a>>,
     /// Upper bound for the limits of every question.
     pub max_limits: AnswerLimits,
 }
@@ -92,10 +92,10 @@ impl CachedAnswerer<'_> {
         let question_json = serde_json::to_string(&question).unwrap_or_default();
         let schema = prompt::answer_schema(question.see).json.to_string();
         // Which pages are seen follows from the rest of the id, and their pixels from the revision.
-        let model = match self.sight.filter(|_| question.see) {
-            Some(sight) => {
-                let seeing = sight.client.model();
-                format!("{model} {seeing} {}", sight.viewer.revision())
+        let model = match self.vision.filter(|_| question.see) {
+            Some(vision) => {
+                let vision_model = vision.client.model();
+                format!("{model} {vision_model} {}", vision.viewer.revision())
             }
             None => model.to_owned(),
         };
@@ -145,10 +145,11 @@ impl CachedAnswerer<'_> {
     }
 
     fn check_normalized(&self, question: &AskRequest) -> Result<(), AnswerError> {
-        if question.see && self.sight.is_none() {
-            let message = "no model sees pages here: set vision.model to a model that takes images";
+        if question.see && self.vision.is_none() {
+            let message =
+                "no vision model is configured: set vision.model to a model that takes images";
             return Err(AnswerError::Question {
-                code: "answer.no_sight",
+                code: "answer.no_vision_model",
                 message: message.into(),
             });
         }

@@ -18,7 +18,7 @@ use super::page_vision::Picture;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
-use super::tagged_facts::DeclaredFacts;
+use super::tagged_facts::TaggedFacts;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
@@ -41,10 +41,10 @@ pub(super) struct CheckedCitation<'a> {
     /// The cells and sentences of the quote; `None` when its words were not found.
     pub(super) text: Option<CitedText<'a>>,
     /// The facts that the filing tags, if it does.
-    pub(super) declared: Option<DeclaredFacts<'a>>,
+    pub(super) declared: Option<TaggedFacts<'a>>,
     /// The whole lines that the quote is on.
     pub(super) lines: String,
-    /// A quoted word of which two readers of a scan read different figures.
+    /// A quoted word with figures that two readers of a scan read differently.
     pub(super) disputed: Option<DisputedQuote>,
     pub(super) page_text: String,
     /// Section path, file name and description of the document.
@@ -68,7 +68,7 @@ pub(super) fn compose_answer(
             .replace('[', "(")
             .replace(']', ")");
         let mut verdict = judge_claim(&statement, claim, &cited, &positions);
-        let docs: BTreeSet<DocId> = cited.iter().map(|one| one.doc).collect();
+        let docs: BTreeSet<DocId> = cited.iter().map(|checked| checked.doc).collect();
         let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
         if verdict.verified {
             let issuers = match known_issuers.take() {
@@ -78,7 +78,9 @@ pub(super) fn compose_answer(
             let issuers = known_issuers.insert(issuers);
             if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))? {
                 verdict.verified = false;
-                verdict.reason = Some(format!("it names {name}, and cites documents of others"));
+                verdict.reason = Some(format!(
+                    "it names {name}, but cites documents of other companies"
+                ));
             }
         }
         let mut by_sight = composed.named_pictures(claim, pictures);
@@ -87,7 +89,7 @@ pub(super) fn compose_answer(
         }
         let ids: Vec<String> = cited
             .into_iter()
-            .map(|one| composed.citation_id(one.citation))
+            .map(|checked| composed.citation_id(checked.citation))
             .collect();
         let computation = claim.computation.as_ref().map(|draft| {
             let citation = |at: i64| {
@@ -161,8 +163,8 @@ impl ComposedAnswer {
     ) -> (Vec<CheckedCitation<'a>>, Vec<Option<usize>>) {
         let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
         let mut positions = Vec::new();
-        for one in &claim.citations {
-            let checked = match check_citation(one, context, collection) {
+        for citation in &claim.citations {
+            let checked = match check_citation(citation, context, collection) {
                 Ok(checked) => checked,
                 Err(error) => {
                     match error {
@@ -223,11 +225,11 @@ impl ComposedAnswer {
     }
 }
 
-fn is_same(one: &Citation, other: &Citation) -> bool {
-    one.doc_id == other.doc_id
-        && one.page == other.page
-        && one.line == other.line
-        && one.quote == other.quote
+fn is_same(left: &Citation, right: &Citation) -> bool {
+    left.doc_id == right.doc_id
+        && left.page == right.page
+        && left.line == right.line
+        && left.quote == right.quote
 }
 
 enum CitationError {
@@ -330,7 +332,7 @@ fn checked_citation<'a>(
             Some(_) => (0, targets[span.target].number - 1 + span.line as u32),
         });
         let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
-        Some(DeclaredFacts {
+        Some(TaggedFacts {
             table: open_doc.facts.as_deref()?,
             lines: lines.collect(),
             labels: cells.map(|(_, cell)| cell.label.clone()).collect(),
@@ -398,10 +400,10 @@ fn answer_text(composed: &ComposedAnswer, missing: &[String]) -> String {
 
 fn with_citation_marks(claim: &Claim) -> String {
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
-    let sight = claim.sight_note().map(|note| format!("({note})"));
+    let image = claim.image_note().map(|note| format!("({note})"));
     let marks: Vec<String> = [marks]
         .into_iter()
-        .chain(sight)
+        .chain(image)
         .filter(|mark| !mark.is_empty())
         .collect();
     if marks.is_empty() {

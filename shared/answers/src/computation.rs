@@ -88,7 +88,7 @@ pub(super) fn check_computation(
         .collect();
     if meant.is_empty() {
         return Err(format!(
-            "{} is not the formula of what the statement says",
+            "{} is not the formula for what the statement says",
             draft.formula
         ));
     }
@@ -126,10 +126,10 @@ fn counts(operands: &[FoundOperand<'_>]) -> BTreeSet<String> {
     ])
 }
 
-fn is_close(one: Decimal, other: Decimal) -> bool {
+fn is_close(left: Decimal, right: Decimal) -> bool {
     let tolerance: Decimal = TOLERANCE.parse().unwrap_or_default();
-    let size = one.abs().max(other.abs());
-    let difference = one.checked_sub(other).map(|difference| difference.abs());
+    let size = left.abs().max(right.abs());
+    let difference = left.checked_sub(right).map(|difference| difference.abs());
     difference
         .zip(size.checked_mul(tolerance))
         .is_some_and(|(difference, most)| difference <= most)
@@ -160,7 +160,7 @@ fn stated_result(
     let result = numbers(&draft.result)
         .into_iter()
         .find(|number| !number.is_label());
-    let result = result.ok_or("the result is no number")?;
+    let result = result.ok_or("the result is not a number")?;
     let stated = statement.figures.iter().find(|figure| {
         figure.digits == result.digits && figure.is_percent() == result.is_percent()
     });
@@ -206,9 +206,7 @@ fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
             .filter_map(|operand| operand.newest_year)
             .max();
         return match newest.is_some_and(|newest| newest > *used_last) {
-            true => Err(format!(
-                "the statement does not say that it speaks of {used_last}"
-            )),
+            true => Err(format!("the statement does not name {used_last}")),
             false => Ok(()),
         };
     };
@@ -223,7 +221,7 @@ fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
     match last == used_last && first_fits && adjacent {
         true => Ok(()),
         false => Err(format!(
-            "the statement speaks of {}, and its operands are of {}",
+            "the statement is about {}, but its operands are from {}",
             written_years(&stated),
             written_years(&used)
         )),
@@ -240,13 +238,13 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
     let is_part = |operand: &FoundOperand<'_>| operand.period.is_part();
     let is_mixed = operands.iter().any(is_part) && !operands.iter().all(is_part);
     if lengths.len() > 1 || is_mixed {
-        return Err("the operands are of periods of different lengths".into());
+        return Err("the operands cover periods of different lengths".into());
     }
     let with_year: Vec<StatedPeriod> = (statement.periods.iter())
         .map(|mention| mention.period)
         .filter(|period| period.year.is_some() || period.length.is_some())
         .collect();
-    // Of a change, the statement may name one period only.
+    // A statement about a change may name only one period.
     let mut of_any_year = operands.iter().map(|operand| StatedPeriod {
         year: None,
         month: None,
@@ -256,7 +254,7 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
         || of_any_year.all(|period| with_year.iter().any(|stated| period.is_meant_by(stated)))
     {
         true => Ok(()),
-        false => Err("the statement speaks of a period of another length".into()),
+        false => Err("the period of the statement has another length".into()),
     }
 }
 
@@ -323,7 +321,7 @@ fn shown_value(
         Unit::Points if is_basis => times(10_000),
         Unit::Points if is_points => times(100),
         Unit::Points => Err("a difference of percentages is in percentage points".into()),
-        _ if is_points || is_basis => Err("the result is no difference of percentages".into()),
+        _ if is_points || is_basis => Err("the result is not a difference of percentages".into()),
         Unit::Ratio | Unit::Percent if result.is_percent() => times(100),
         Unit::Percent => Err("the result is a percentage".into()),
         Unit::Ratio if result.currency().is_some() || result.own_scale().is_some() => {
@@ -355,14 +353,12 @@ fn with_direction(
     text: &str,
 ) -> Result<Decimal, String> {
     match (sense, direction_of(text)) {
-        (Sense::Level, Some(_)) => {
-            Err("the statement speaks of a change that is not computed".into())
-        }
+        (Sense::Level, Some(_)) => Err("the statement names a change that is not computed".into()),
         (Sense::Change, Some(Ordering::Less)) if displayed > Decimal::ZERO => {
-            Err("the figure rises, and the statement says that it falls".into())
+            Err("the figure rises, but the statement says that it falls".into())
         }
         (Sense::Change, Some(Ordering::Greater)) if displayed < Decimal::ZERO => {
-            Err("the figure falls, and the statement says that it rises".into())
+            Err("the figure falls, but the statement says that it rises".into())
         }
         (Sense::Change, Some(Ordering::Less)) => Ok(-stated.abs()),
         _ => Ok(stated),

@@ -28,7 +28,7 @@ pub(super) enum Sense {
     Level,
     // The difference of two periods: rising is positive.
     Change,
-    // The difference of two rows, of which the statement says which is greater.
+    // The difference of two rows. The statement says which is greater.
     Comparison,
 }
 

@@ -188,7 +188,7 @@ impl Company {
         // Filings under a former name belong to the same issuer.
         let in_scope = documents_in_scope(catalog, &question.within, &question.filter)?;
         let all = catalog
-            .of_same_issuers(&filings)?
+            .same_issuers(&filings)?
             .and(&with_tree)
             .and(&in_scope);
         let filings = catalog.list(&all).collect::<PortResult<_>>()?;
@@ -243,12 +243,12 @@ fn has_facet_value(document: &CatalogDocument, facet: Property, expected: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stemma_catalog::fixtures::of_company;
+    use stemma_catalog::fixtures::company_entry;
     use stemma_document::{Fact, FactSource};
 
     fn catalog() -> Catalog {
         let filing = |company: &str, form: &str, year: &str| {
-            let mut entry = of_company(&format!("{company}_{year}_{form}.pdf"), company);
+            let mut entry = company_entry(&format!("{company}_{year}_{form}.pdf"), company);
             entry.facts.form = Some(Fact::from_text(form, None));
             entry.facts.fiscal_year = Some(Fact::from_source(year, FactSource::Derived));
             entry.facts.cik = (company == "3M").then(|| Fact::from_text("0000066740", None));

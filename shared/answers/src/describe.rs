@@ -1,4 +1,4 @@
-//! What the figures of a page show, as a model reads them from its picture. Nothing of it is checked: it is by sight.
+//! What the figures of a page show, as a model reads them from its image. Nothing of it is checked.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -51,7 +51,7 @@ pub struct SeenValue {
 /// described once.
 ///
 /// # Errors
-/// Those of [`LlmSession::complete`].
+/// As [`LlmSession::complete`].
 pub async fn describe_page(
     session: &LlmSession,
     image: PageImage,

@@ -67,7 +67,7 @@ impl EventSink for Vec<AnswerEvent> {
     }
 }
 
-// A closed receiver is no error: the answer is generated to its end and stored, also after a disconnect.
+// A closed receiver is not an error: the answer is generated to its end and stored, also after a disconnect.
 impl EventSink for UnboundedSender<AnswerEvent> {
     fn send(&mut self, event: AnswerEvent) {
         if UnboundedSender::send(self, event).is_err() {

@@ -50,7 +50,7 @@ pub(super) enum FormulaError {
     Syntax(String),
     #[error("the formula uses an unknown function `{0}`")]
     UnknownFunction(String),
-    #[error("the formula names `{0}`, which is no single operand")]
+    #[error("the formula names `{0}`, which is not the name of one operand")]
     UnknownName(String),
     #[error("the formula divides by zero")]
     DivisionByZero,

@@ -27,7 +27,7 @@ use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 const FIRST_HITS: usize = 20;
 const LIMIT_CODE: &str = "answer.limit_reached";
 const RETRY_LATER: &str = "ask again later";
-const SET_MODEL: &str = "set model.name, model.base_url and model.api_key, in the environment or in a file that --config names, to have answers";
+const SET_MODEL: &str = "set model.name, model.base_url and model.api_key, in the environment or in a file that --config names, to get answers";
 
 pub(super) struct AnswerBuilder<'a, 'e> {
     answerer: &'a CachedAnswerer<'a>,
@@ -69,7 +69,7 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             tokens: u64::from(limits.tokens),
             nanodollars,
         };
-        let vision = answerer.sight.filter(|_| question.see);
+        let vision = answerer.vision.filter(|_| question.see);
         let client = answerer
             .tree_searcher
             .as_ref()
@@ -174,7 +174,7 @@ impl AnswerBuilder<'_, '_> {
                 standalone
             }
             Err(error) => {
-                self.degrade_after(&error, "looked for with the words of the question before");
+                self.degrade_after(&error, "searched with the words of the previous question");
                 both
             }
         }

@@ -48,7 +48,7 @@ impl<'a> Issuers<'a> {
         Ok(issuers)
     }
 
-    /// An issuer that a statement names, if it is that of none of the cited documents and `around`, the text of the citations, does not
+    /// An issuer that a statement names, if it is not the issuer of a cited document and `around`, the text of the citations, does not
     /// name it.
     pub(super) fn foreign_name<'t>(
         &self,
@@ -62,12 +62,12 @@ impl<'a> Issuers<'a> {
         if !cited.iter().any(|document| has_issuer(document)) {
             return Ok(None);
         }
-        let own = self.of_same_issuers(&cited)?;
+        let own = self.same_issuers(&cited)?;
         let words = words(statement);
         let mut at = 0;
         while at < words.len() {
             let mut length = MAX_WORDS.min(words.len() - at);
-            // Of nested names the longest.
+            // If one name contains another, the longer one counts.
             let named = loop {
                 let named = self.documents_named(statement, &words, at..at + length)?;
                 if named.is_some() || length == 1 {
@@ -99,7 +99,7 @@ impl<'a> Issuers<'a> {
         let name = joined_name(text);
         if begins_with_capital(text)
             && let Some(companies) = self.names.get(&name)
-            && let Some(documents) = self.of_companies(companies)?
+            && let Some(documents) = self.company_documents(companies)?
         {
             return Ok(Some(documents));
         }
@@ -112,7 +112,7 @@ impl<'a> Issuers<'a> {
             return Ok(Some(documents));
         }
         match self.short_forms.get(&name) {
-            Some(companies) if is_short_form(statement, words, at) => self.of_one_issuer(companies),
+            Some(companies) if is_short_form(statement, words, at) => self.one_issuer(companies),
             _ => Ok(None),
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Issuers<'a> {
         Ok(Some(documents).filter(|documents| !documents.is_empty()))
     }
 
-    fn of_companies(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
+    fn company_documents(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
         let mut all: Option<DocumentSet> = None;
         for company in companies {
             let documents = self.with_value(Property::Company, company.clone())?;
@@ -137,7 +137,7 @@ impl<'a> Issuers<'a> {
     }
 
     // The documents of companies that are one issuer under several names; `None` if they are several issuers, or none.
-    fn of_one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
+    fn one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
         let mut apart = Vec::new();
         for company in companies {
             apart.extend(self.with_value(Property::Company, company.clone())?);
@@ -148,7 +148,7 @@ impl<'a> Issuers<'a> {
         let mut added = issuer.clone();
         while !added.is_empty() {
             let few = self.catalog.list(&added).take(READ_DOCUMENTS);
-            let same = self.of_same_issuers(&few.collect::<PortResult<Vec<_>>>()?)?;
+            let same = self.same_issuers(&few.collect::<PortResult<Vec<_>>>()?)?;
             added = DocumentSet::default();
             for other in apart.extract_if(.., |other| !other.and(&same).is_empty()) {
                 added = added.or(&other);
@@ -159,14 +159,14 @@ impl<'a> Issuers<'a> {
     }
 
     // The documents that share an official number, or a name, of their issuers with these.
-    fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
-        let mut same = self.catalog.of_same_issuers(documents)?;
+    fn same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
+        let mut same = self.catalog.same_issuers(documents)?;
         let stated = documents
             .iter()
             .flat_map(|one| Property::Company.values(one));
         let names: BTreeSet<String> = stated.map(joined_name).collect();
         for companies in names.iter().filter_map(|name| self.names.get(name)) {
-            if let Some(of_name) = self.of_companies(companies)? {
+            if let Some(of_name) = self.company_documents(companies)? {
                 same = same.or(&of_name);
             }
         }
@@ -184,7 +184,7 @@ fn has_issuer(document: &CatalogDocument) -> bool {
         || !Property::Company.values(document).is_empty()
 }
 
-// A common word is no name: `our target`.
+// A common word is not a name: `our target`.
 fn has_name(text: &str, name: &str) -> bool {
     let words = words(text);
     (0..words.len()).any(|at| {
@@ -250,14 +250,14 @@ mod tests {
 
     #[test]
     fn short_forms_of_one_issuer_are_its_names() {
-        use stemma_catalog::fixtures::of_company;
+        use stemma_catalog::fixtures::company_entry;
         let catalog = Catalog::from_entries([
-            of_company("a.pdf", "Acme Anvils, Inc."),
-            of_company("b.pdf", "JPMorgan Chase & Co."),
-            of_company("c.pdf", "The Goldman Sachs Group, Inc."),
-            of_company("d.pdf", "General Widgets Company"),
-            of_company("e.pdf", "General Flour Company"),
-            of_company("f.pdf", "United Parcels, Inc."),
+            company_entry("a.pdf", "Acme Anvils, Inc."),
+            company_entry("b.pdf", "JPMorgan Chase & Co."),
+            company_entry("c.pdf", "The Goldman Sachs Group, Inc."),
+            company_entry("d.pdf", "General Widgets Company"),
+            company_entry("e.pdf", "General Flour Company"),
+            company_entry("f.pdf", "United Parcels, Inc."),
         ]);
         let issuers = Issuers::new(&catalog).unwrap();
         let cited = BTreeSet::from([catalog.resolve("a.pdf").unwrap().doc()]);
@@ -286,10 +286,10 @@ mod tests {
 
     #[test]
     fn a_word_in_lower_case_is_no_name() {
-        use stemma_catalog::fixtures::of_company;
+        use stemma_catalog::fixtures::company_entry;
         let catalog = Catalog::from_entries([
-            of_company("a.pdf", "Acme Anvils, Inc."),
-            of_company("b.pdf", "Target Corporation"),
+            company_entry("a.pdf", "Acme Anvils, Inc."),
+            company_entry("b.pdf", "Target Corporation"),
         ]);
         let issuers = Issuers::new(&catalog).unwrap();
         let cited = BTreeSet::from([catalog.resolve("a.pdf").unwrap().doc()]);
@@ -310,7 +310,7 @@ mod tests {
         "Acme",
         "Beta & Gamma Corp",
         "Beta Gamma Two",
-        // Its normalized name is not that of its normalized name.
+        // Normalizing its name twice gives another name.
         "The The Anvils Inc",
     ];
     const SYMBOLS: [&str; 4] = ["", "ACM", "acm", "BG"];
@@ -425,7 +425,7 @@ mod tests {
                 proptest::prop_assert_eq!(named, walked(&all, phrase), "{}", phrase);
             }
             for document in &all {
-                let same = issuers.of_same_issuers(std::slice::from_ref(document)).unwrap();
+                let same = issuers.same_issuers(std::slice::from_ref(document)).unwrap();
                 let expected = all.iter().filter(|other| !keys(other).is_disjoint(&keys(document)) || other == &document);
                 proptest::prop_assert_eq!(docs(&same), expected.map(|it| it.doc()).collect::<BTreeSet<_>>());
             }

@@ -137,14 +137,14 @@ pub enum AnswerError {
     // The request is invalid, or cannot be answered in this scope.
     #[error("{message}")]
     Question {
-        /// Stable code: `answer.request`, `answer.no_sight`, `answer.too_long`, `answer.limits_too_high`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        /// Stable code: `answer.request`, `answer.no_vision_model`, `answer.too_long`, `answer.limits_too_high`, `answer.no_documents`, `document.no_tree`, `locator.no_item`.
         code: &'static str,
         message: String,
     },
-    #[error("the answer was not made within {seconds} s")]
+    #[error("the answer took longer than {seconds} s")]
     Timeout { seconds: u64 },
     /// A bug or a panic; the cause is in the log.
-    #[error("the answer could not be made")]
+    #[error("the answer could not be generated")]
     Internal,
 }
 

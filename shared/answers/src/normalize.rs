@@ -4,6 +4,8 @@
 //! letters (at a line's end or not), and spaces that only tables have (`$ 1,749`, `( 5 )`). Nothing that would change a
 //! number is folded: `1 749` stays two words, `-5` keeps its sign, and a match never begins or ends inside a word or number.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization;
 
 use super::quote_target::QuoteTarget;
@@ -25,9 +27,6 @@ pub(super) struct NormalizedText {
     chars: Vec<char>,
     positions: Vec<CharPosition>,
 }
-
-// Characters of a normalized text, end exclusive.
-pub(super) type MatchRange = std::ops::Range<usize>;
 
 impl NormalizedText {
     // Joins the text of all targets; `body` leaves out running heads and feet.
@@ -79,12 +78,12 @@ impl NormalizedText {
         self.chars.iter().collect()
     }
 
-    pub(super) fn positions(&self, range: &MatchRange) -> &[CharPosition] {
+    pub(super) fn positions(&self, range: &Range<usize>) -> &[CharPosition] {
         &self.positions[range.clone()]
     }
 
     // The first whole-word match at or after character `from`.
-    pub(super) fn find(&self, needle: &NormalizedText, from: usize) -> Option<MatchRange> {
+    pub(super) fn find(&self, needle: &NormalizedText, from: usize) -> Option<Range<usize>> {
         let length = needle.chars.len();
         let first = *needle.chars.first()?;
         let last = self.chars.len().checked_sub(length)?;
@@ -96,7 +95,7 @@ impl NormalizedText {
     }
 
     // A match must not cut a word or number at either end.
-    fn is_whole(&self, range: &MatchRange) -> bool {
+    fn is_whole(&self, range: &Range<usize>) -> bool {
         let inside = &self.chars[range.clone()];
         let before = self.chars[..range.start].iter().rev();
         let after = self.chars[range.end..].iter();

@@ -14,20 +14,20 @@ use crate::tree_search::LlmClient;
 /// Pages whose pictures go with a question. Each costs some 2,500 tokens, as much as half of the passages.
 pub(super) const MAX_PICTURES: usize = 3;
 
-/// Draws pages for a model that sees.
+/// Draws pages for a vision model.
 #[async_trait]
 pub trait PageViewer: Send + Sync {
     /// The picture of a page.
     ///
     /// # Errors
-    /// Why there is none, with a code: the document is no PDF, or its file is gone.
+    /// Why there is none, with a code: the document is not a PDF, or its file is gone.
     async fn view(&self, doc: DocId, page: PageNo) -> Result<PageImage, Degradation>;
 
     /// Changes with the pixels of the pictures.
     fn revision(&self) -> u32;
 }
 
-/// A model that sees, and what draws the pages for it.
+/// A vision model, and what draws the pages for it.
 #[derive(Clone, Copy)]
 pub struct PageVision<'a> {
     pub client: &'a Arc<LlmClient>,

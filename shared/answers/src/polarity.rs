@@ -176,7 +176,7 @@ pub(super) fn direction_of(statement: &str) -> Option<Ordering> {
     }
 }
 
-/// Whether a statement and its source agree: quotes, and the clauses of prose in which these stand.
+/// Whether a statement and its source agree: quotes, and the clauses of prose that contain them.
 pub(super) fn agree(statement: &str, quotes: &str, clauses: &str) -> bool {
     let stated = plain_words(statement);
     let quoted = plain_words(quotes);
@@ -220,16 +220,19 @@ fn is_form_of(word: &str, verb: &str) -> bool {
         return false;
     };
     let doubled = stem.chars().last().and_then(|last| end.strip_prefix(last));
-    let is_ending = |end: &str| matches!(end, "s" | "es" | "ed" | "ing" | "ies" | "ied" | "ying");
-    word == verb || is_ending(end) || doubled.is_some_and(|end| matches!(end, "ed" | "ing"))
+    word == verb
+        || matches!(end, "s" | "es" | "ed" | "ing" | "ies" | "ied" | "ying")
+        || doubled.is_some_and(|end| matches!(end, "ed" | "ing"))
 }
 
-// Whether a word stands in the others only with a prefix that denies it.
+// Whether the others have a word only with a prefix that denies it.
 fn is_negated_by_prefix(words: &BTreeSet<String>, others: &BTreeSet<String>) -> bool {
     let mut long = words.iter().filter(|word| word.len() >= MIN_PREFIXED);
     long.any(|word| {
-        let is_denied = |prefix: &&str| others.contains(&format!("{prefix}{word}"));
-        !others.contains(word) && NEGATIVE_PREFIXES.iter().any(is_denied)
+        !others.contains(word)
+            && NEGATIVE_PREFIXES
+                .iter()
+                .any(|prefix| others.contains(&format!("{prefix}{word}")))
     })
 }
 
@@ -237,7 +240,7 @@ fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
     group.iter().any(|word| words.contains(*word))
 }
 
-// The words of a text without the bounds of its figures; the month of May is no possibility.
+// The words of a text without the bounds of its figures; the month of May is not a possibility.
 fn plain_words(text: &str) -> BTreeSet<String> {
     let bare = without_bounds(text).replace('\u{2019}', "'");
     let joined = bare.replace("non-", "non").replace("Non-", "non");

@@ -39,7 +39,7 @@ statement or note that should have it. If they answer nothing, answerable is fal
 Passages are numbered within this question alone. confidence is from 0 to 1.";
 
 // Added where pictures go with the passages. Part of the id of such answers.
-const SIGHT_INSTRUCTIONS: &str = "Pictures of pages go with the passages; the list of pictures says which page each shows. Where the \
+const VISION_INSTRUCTIONS: &str = "Pictures of pages go with the passages; the list of pictures says which page each shows. Where the \
 passages say something, quote them, and pictures is empty. What only a picture shows, such as the values of a chart, stands in a \
 statement of its own, without citations, and pictures has the numbers of the pictures that show it; the statement names the figure that \
 it is read from, and says of values that are not printed that they are read off. What a picture says holds for its own page alone.";
@@ -142,7 +142,7 @@ impl DraftAnswer {
 pub(super) fn instructions(sees: bool) -> String {
     match sees {
         false => INSTRUCTIONS.to_owned(),
-        true => format!("{INSTRUCTIONS} {SIGHT_INSTRUCTIONS}"),
+        true => format!("{INSTRUCTIONS} {VISION_INSTRUCTIONS}"),
     }
 }
 
@@ -287,7 +287,7 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         .join(" · ")
 }
 
-// Errors go back to the model, which gets another try. Claims of a draft that says that it is no answer are a part of one: `question` is missing
+// Errors go back to the model, which gets another try. Claims of a draft that says it is not an answer are a part of one: `question` is missing
 // where the draft does not name the rest.
 pub(super) fn validate_draft(
     question: &str,

@@ -16,7 +16,7 @@ use super::normalize::CharPosition;
 use super::statement::Statement;
 use super::statement_words::{direction_words, has_synonym, is_neutral};
 
-// Lines next to a quote in which its sentence may begin or end, and words of a line that is no heading.
+// Lines next to a quote in which its sentence may begin or end, and words of a line that is not a heading.
 const MAX_SENTENCE_LINES: usize = 4;
 const MIN_LINE_WORDS: usize = 6;
 // A page is untrusted input: the work on a sentence grows with the square of its length. No sentence of a filing is as long.

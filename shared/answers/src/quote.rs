@@ -1,9 +1,11 @@
 //! Locates quotes on their pages and rates how well they match.
 
+use std::ops::Range;
+
 use stemma_reading::numbers::{NumberRole, numbers};
 
 use super::citation::{CitedRect, QuoteMatch};
-use super::normalize::{CharPosition, MatchRange, NormalizedText};
+use super::normalize::{CharPosition, NormalizedText};
 use super::quote_target::QuoteTarget;
 
 // A quote with more omissions (`…`) is not looked for.
@@ -20,7 +22,7 @@ pub struct QuoteCheck {
     pub rects: Vec<CitedRect>,
     /// The confidence of its least sure word in percent, if text recognition read it.
     pub ocr_confidence: Option<u8>,
-    /// The first of its words of which two readers read different figures.
+    /// The first of its words with figures that two readers read differently.
     pub disputed: Option<DisputedQuote>,
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
@@ -102,7 +104,7 @@ fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
 fn locate_parts(
     parts: &[NormalizedText],
     targets: &[QuoteTarget<'_>],
-) -> Option<(NormalizedText, Vec<MatchRange>)> {
+) -> Option<(NormalizedText, Vec<Range<usize>>)> {
     let first = targets.get(..1)?;
     let tries = [(first, false), (targets, true)];
     tries
@@ -111,7 +113,7 @@ fn locate_parts(
         .find_map(|(targets, body)| {
             let page = NormalizedText::from_targets(targets, body);
             let mut from = 0;
-            let mut ranges: Vec<MatchRange> = Vec::new();
+            let mut ranges: Vec<Range<usize>> = Vec::new();
             for part in parts {
                 let range = page.find(part, from)?;
                 from = range.end;
@@ -126,13 +128,13 @@ fn locate_parts(
 }
 
 // The position of each amount in the quote, when all are found.
-fn locate_numbers(quote: &str, page: &NormalizedText) -> Option<Vec<MatchRange>> {
+fn locate_numbers(quote: &str, page: &NormalizedText) -> Option<Vec<Range<usize>>> {
     let numbers: Vec<String> = numbers(quote)
         .into_iter()
         .filter(|number| number.role == NumberRole::Amount)
         .map(|number| number.digits)
         .collect();
-    let ranges: Option<Vec<MatchRange>> = numbers
+    let ranges: Option<Vec<Range<usize>>> = numbers
         .iter()
         .map(|digits| page.find(&NormalizedText::from_text(digits), 0))
         .collect();
@@ -156,7 +158,7 @@ fn located_quote(
     verified: QuoteMatch,
     quote: String,
     page: &NormalizedText,
-    ranges: &[MatchRange],
+    ranges: &[Range<usize>],
     targets: &[QuoteTarget<'_>],
 ) -> QuoteCheck {
     let begins = ranges

@@ -38,7 +38,7 @@ pub struct AskRequest {
     pub mode: AnswerMode,
     pub limits: AnswerLimits,
     pub citations: CitationPolicy,
-    /// Whether the pictures of the pages of the best passages go with the question, to the model that sees.
+    /// Whether the pictures of the pages of the best passages go with the question, to the vision model.
     #[serde(skip_serializing_if = "is_false")]
     pub see: bool,
 }

@@ -14,7 +14,7 @@ pub(super) struct RowNames<'a> {
 }
 
 impl<'a> RowNames<'a> {
-    /// Of labels that share words the longest is found first; equal labels share their place.
+    /// If labels share words, the longest is found first; equal labels share their place.
     pub(super) fn new(text: &'a str, labels: &[&str]) -> Self {
         let words = words(text);
         let mut spans: Vec<Option<Range<usize>>> = vec![None; labels.len()];

@@ -91,7 +91,7 @@ pub(super) async fn check_item(
     }
     let message = format!("no document here has an Item {}", item.number);
     Err(AnswerError::Question {
-        code: "locator.item",
+        code: "locator.no_item",
         message,
     })
 }

@@ -27,7 +27,7 @@ impl<'a> Statement<'a> {
             .into_iter()
             .filter(|number| !number.is_label() && !is_length(text, number))
             .collect();
-        // `$2,022 million` is no year.
+        // `$2,022 million` is not a year.
         periods.retain(|period| {
             !figures
                 .iter()

@@ -28,7 +28,7 @@ const MONTHS: &str =
     "January February March April May June July August September October November December";
 
 /// The tagged facts of a cited document, and the lines of the quote.
-pub struct DeclaredFacts<'a> {
+pub struct TaggedFacts<'a> {
     pub table: &'a FactTable,
     /// Page (0 in texts without pages) and 0-based line.
     pub lines: BTreeSet<(u32, u32)>,
@@ -45,7 +45,7 @@ pub enum DeclaredCheck {
     Unknown,
     /// Period, unit, scale and sign are those of a fact, and no other concept fits the statement better.
     Confirmed,
-    /// A fact of a part of the company that the statement may or may not mean; says of which.
+    /// A fact of a part of the company that the statement may or may not mean; names the part.
     Undecided(String),
     /// It means something else; says what.
     Differs(String),
@@ -88,8 +88,11 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
         let name = possessive
             .map(bare)
             .or(before.filter(|_| ends_company_name(word)));
-        let is_name = |name: &&str| name.len() > 1 && name.starts_with(|c: char| c.is_uppercase());
-        if let Some(name) = name.filter(is_name).filter(|name| !is_known(name)) {
+        if let Some(name) = name
+            && name.len() > 1
+            && name.starts_with(|c: char| c.is_uppercase())
+            && !is_known(name)
+        {
             return Some(name);
         }
         before = Some(bare(word));
@@ -100,7 +103,7 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
 pub(super) fn check_declared(
     statement: &Statement<'_>,
     figure: usize,
-    facts: &DeclaredFacts<'_>,
+    facts: &TaggedFacts<'_>,
 ) -> DeclaredCheck {
     let Some(claimed) = ClaimedValue::new(&statement.figures[figure]) else {
         return DeclaredCheck::Unknown;
@@ -257,7 +260,7 @@ struct ClaimContext<'a> {
     stated: StatedPeriod,
     cover: Cover,
     claimed: ClaimedValue<'a>,
-    facts: &'a DeclaredFacts<'a>,
+    facts: &'a TaggedFacts<'a>,
 }
 
 impl ClaimContext<'_> {
@@ -418,7 +421,7 @@ impl ClaimContext<'_> {
             let is_said = !name.is_empty() && name.iter().all(is_said);
             return if is_said { Naming::Full } else { Naming::None };
         }
-        // The month of a date is no name.
+        // The month of a date is not a name.
         let months = phrase(MONTHS);
         let hits = || own.iter().filter(|word| text.names.contains(word));
         if hits().count() == own.len() || self.names_row_of(&own, text) {
@@ -500,8 +503,8 @@ impl ClaimContext<'_> {
             .filter(|member| is_said_in(member, text))
             .map(|member| (member, member_words(member)))
             .collect();
-        // Of names in names the longest is meant: with the words of the concept, `accumulated translation adjustment` also
-        // says `accumulated other comprehensive income`.
+        // If one name contains another, the longer one counts: with the words of the concept, `accumulated translation
+        // adjustment` also says `accumulated other comprehensive income`.
         let is_within = |name: &[String], other: &[String]| {
             let name = self.words_beyond(name, &label);
             let other = self.words_beyond(other, &label);

@@ -165,7 +165,7 @@ impl AgentTools {
         })
     }
 
-    // Those that fit a query best, or all with the newest first.
+    // The documents that fit a query best, or all with the newest first.
     async fn documents(
         &self,
         query: Option<String>,
@@ -306,8 +306,8 @@ impl AgentTools {
             limit: GREP_COUNTED,
         };
         let mut found = self.archive.grep(&scope, &options).await;
-        // A model may write a text that is no regular expression.
-        if matches!(&found, Err(error) if error.code == "grep.pattern") {
+        // A model may write a text that is not a regular expression.
+        if matches!(&found, Err(error) if error.code == "grep.pattern_invalid") {
             options.fixed = true;
             found = self.archive.grep(&scope, &options).await;
         }

@@ -85,7 +85,7 @@ impl AnswerService {
         }
     }
 
-    /// Adds a model that sees the pages of questions that ask for it.
+    /// Adds a vision model for the questions that ask for it.
     #[must_use]
     pub fn with_vision(self, vision: Option<Arc<Vision>>) -> Self {
         Self { vision, ..self }
@@ -143,7 +143,7 @@ impl SnapshotAnswerer {
             tree_searcher: archive.tree_searcher().cloned(),
             tools,
             store: &self.answers.store,
-            sight: self.viewer.as_ref().map(|viewer| viewer.sight()),
+            vision: self.viewer.as_ref().map(|viewer| viewer.vision()),
             max_limits: self.settings.limits,
         }
     }

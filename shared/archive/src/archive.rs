@@ -143,7 +143,7 @@ impl Archive {
             },
             ResolvedPath::Folder(scope) => ("stemma tree", scope.path()),
         };
-        let message = format!("`{text}` is a folder, and one document is asked for");
+        let message = format!("`{text}` is a folder, not a document");
         let next = format!("{next} {}", shell_quoted(&list));
         Err(ApiError::new("locator.folder", message, next))
     }

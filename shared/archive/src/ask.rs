@@ -40,8 +40,8 @@ pub struct AnswerRequest {
     /// `verified` omits citations whose quote is not on the cited page.
     #[schema(pattern = "^(all|verified)$")]
     pub citations: Option<String>,
-    /// Shows the pictures of the pages of the best passages, at most three, to the model that sees (`vision.model`). What only a
-    /// picture supports is a claim by sight, which is never verified.
+    /// Shows the pictures of the pages of the best passages, at most three, to the vision model (`vision.model`). A claim that
+    /// only a picture supports is never verified.
     #[serde(default)]
     pub see: bool,
     #[serde(default, deserialize_with = "limits_from_object")]

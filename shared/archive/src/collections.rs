@@ -132,9 +132,7 @@ impl Collections {
                 {
                     logged = Some(Instant::now());
                     let next = match error {
-                        IndexError::Disk { .. } => {
-                            "give the disk space and make the folder writable"
-                        }
+                        IndexError::Disk { .. } => "free disk space, and make the folder writable",
                         _ => "see `stemma doctor`",
                     };
                     tracing::warn!(%collection, %error, next, "the index cannot be brought up to date; answering from what it has, and trying again");

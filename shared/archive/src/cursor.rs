@@ -26,8 +26,7 @@ pub fn decode_offset(cursor: Option<&str>, key: &str) -> Result<usize, ApiError>
 
 /// The error for a cursor that is malformed, from another request, or whose position no longer exists.
 pub fn invalid() -> ApiError {
-    let message =
-        "the cursor is not one of this listing: what is asked must stay the same from page to page";
+    let message = "the cursor belongs to another listing: the other parameters must stay the same from page to page";
     ApiError::new("cursor.invalid", message, "ask again without a cursor")
 }
 

@@ -240,13 +240,13 @@ mod tests {
         let (published, _) = documents.load_tree(doc, 1).await.unwrap().unwrap();
         assert!(documents.load_facts(&published).await.unwrap().is_some());
         calls.take();
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let _others = WorkScope::new(&share).hold(usize::MAX).unwrap();
         let request = WorkScope::new(&share);
         let tree = request.enter(documents.load_tree(doc, 1)).await.err();
         assert_eq!(tree.unwrap().operation, RESERVE_OPERATION);
         assert_eq!(calls.take(), ["blobs.size"]);
-        // Of artifacts the header is read, which has the sizes.
+        // Only the header of an artifact is read, which has the sizes.
         let text = request
             .enter(documents.decode_source(&published))
             .await

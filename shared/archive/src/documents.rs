@@ -168,7 +168,7 @@ pub struct SectionRecognition {
     pub pages: u32,
     /// Words on these pages.
     pub words: u32,
-    /// Those of them in doubt.
+    /// The words in doubt.
     pub doubtful: u32,
 }
 
@@ -222,7 +222,7 @@ pub struct PageRecognition {
     pub confidence: u8,
     /// Words in doubt, in reading order.
     pub doubtful: Vec<String>,
-    /// Those of them that another reader read otherwise: a second model, or a model that sees.
+    /// The words that another reader, a second model or a vision model, read differently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputed: Vec<DisputedFigure>,
 }
@@ -238,7 +238,7 @@ pub struct DisputedFigure {
 
 impl PageRecognition {
     /// `None` if the file states the text of the page.
-    pub fn of_page(page: &Page) -> Option<Self> {
+    pub fn from_page(page: &Page) -> Option<Self> {
         let read = page.recognition()?;
         let words = page.lines.iter().flat_map(|line| {
             line.words
@@ -273,7 +273,7 @@ impl PageContent {
             locator: stemma_catalog::locator::page_locator(locator, number),
             tokens: page.tokens(),
             text: page.text(),
-            ocr: PageRecognition::of_page(page),
+            ocr: PageRecognition::from_page(page),
         }
     }
 }

@@ -99,7 +99,7 @@ impl FilesOptions {
             None => Some(0),
         };
         let after = after.ok_or_else(|| {
-            let message = "the row after which the listing was to go on is not there any more";
+            let message = "the listing has changed: the row to continue after is gone";
             ApiError::new("cursor.invalid", message, "ask again from the beginning")
         })?;
         let skip = after.saturating_add(self.skip);

@@ -37,7 +37,7 @@ impl LinePattern {
             };
             let message = format!("`{pattern}` is not a pattern: {reason}");
             let next = "search for plain text with --fixed-strings";
-            ApiError::new("grep.pattern", message, next)
+            ApiError::new("grep.pattern_invalid", message, next)
         })
     }
 
@@ -107,7 +107,7 @@ mod tests {
         );
         for pattern in ["(?:[ -~]{0,100}[aeiou]){600}", r"\w{100}", "(a"] {
             let error = LinePattern::new(pattern, false).unwrap_err();
-            assert_eq!(error.code, "grep.pattern", "{pattern}");
+            assert_eq!(error.code, "grep.pattern_invalid", "{pattern}");
         }
     }
 }

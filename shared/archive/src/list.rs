@@ -37,7 +37,7 @@ pub struct ListRequest {
     #[serde(skip)]
     #[param(ignore)]
     pub recursive: bool,
-    /// Of the documents.
+    /// Order of the documents.
     #[serde(skip)]
     #[param(ignore)]
     pub order: DocumentOrder,

@@ -232,7 +232,7 @@ impl Archive {
             return Ok((listed, span.start()));
         }
         let label = &listed.label;
-        let message = format!("an image shows one page, and `{locator}` names none or several");
+        let message = format!("an image shows one page, but `{locator}` names none or several");
         let next = format!(
             "stemma cat {} --image",
             shell_quoted(&format!("{label}#p=1"))
@@ -250,7 +250,7 @@ fn interrupted(error: &str) -> ApiError {
 fn drawing_error(error: ExtractError) -> ApiError {
     match error.code {
         "pdf.not_a_pdf" => {
-            let message = "only pages of a PDF have images, and the file is none";
+            let message = "only pages of a PDF have images, and the file is not a PDF";
             ApiError::new("image.not_a_pdf", message, "read its text")
         }
         "image.no_page" => ApiError::new("locator.no_page", error.message, error.next),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn request(width: u32) -> ImageRequest {
-        ImageRequest::of_page(PageNo::FIRST, width)
+        ImageRequest::for_page(PageNo::FIRST, width)
     }
 
     async fn until_begun(renderer: &SlowRenderer, count: usize) {

@@ -142,7 +142,7 @@ impl StoredPage {
             width: boxes.width,
             height: boxes.height,
             has_image: self.has_image,
-            ocr: PageRecognition::of_page(page),
+            ocr: PageRecognition::from_page(page),
             lines: boxes.lines(),
             extent: section
                 .map(|span| boxes.extent(span, self.number))
@@ -242,11 +242,11 @@ impl<'p> PageBoxes<'p> {
     }
 }
 
-fn overlaps(one: Rect, other: Rect) -> bool {
-    one.x0 < other.x1 && other.x0 < one.x1
+fn overlaps(left: Rect, right: Rect) -> bool {
+    left.x0 < right.x1 && right.x0 < left.x1
 }
 
-// Of five digits: less than a hundredth of a point on a page of paper.
+// Rounded to five digits: less than a hundredth of a point on a page of paper.
 fn fraction(length: f32, whole: f32) -> f32 {
     ((length / whole).clamp(0.0, 1.0) * 1e5).round() / 1e5
 }
@@ -340,7 +340,7 @@ mod tests {
             .map(|line| line.words[0].other.as_deref())
             .collect();
         assert_eq!(others, [None, Some("d8ubt")]);
-        let ocr = PageRecognition::of_page(&read).unwrap();
+        let ocr = PageRecognition::from_page(&read).unwrap();
         assert_eq!(ocr.doubtful, ["d0ubt"]);
         assert_eq!(
             (&*ocr.disputed[0].text, &*ocr.disputed[0].other),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_stands_in_each_column_of_its_lines() {
+    fn a_section_covers_each_column_of_its_lines() {
         let mut lines = vec![
             line("before", [0.0, 0.0, 40.0, 10.0]),
             line("title", [0.0, 20.0, 30.0, 30.0]),

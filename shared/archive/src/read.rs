@@ -70,7 +70,7 @@ pub struct StatResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
-    /// How much text recognition (OCR) read, and a model that sees looked at.
+    /// How much text recognition (OCR) read, and a vision model looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recognition: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -19,9 +19,9 @@ pub enum ReadRequest {
 /// Requested pages or lines, sorted and merged.
 #[derive(Debug)]
 pub struct RequestedPages {
-    /// Those that exist.
+    /// Requested pages that exist.
     pub inside: Vec<PageSpan>,
-    /// Those that do not: `5-7,9`.
+    /// Requested pages that do not: `5-7,9`.
     pub outside: Option<String>,
     /// Number of pages, or lines, of the document.
     pub total: u32,

@@ -123,7 +123,7 @@ impl SearchRequest {
         match strategy {
             Some(strategy @ RetrievalStrategy::TreeSearch(_)) => Ok(strategy),
             _ if has_budget => {
-                let message = "a budget is for strategies that ask a model";
+                let message = "a budget works only with strategies that ask a model";
                 Err(ApiError::invalid_field("/budget_calls", message))
             }
             Some(strategy) => Ok(strategy),

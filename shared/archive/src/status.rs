@@ -94,7 +94,7 @@ impl Archive {
         })
     }
 
-    /// The newest claimed version of the document that a locator names, or else that of its newest tree.
+    /// The newest claimed version of the document that a locator names, or else the version of its newest tree.
     pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
         let claimed = self.claimed_version(&listed).await?;

@@ -39,7 +39,7 @@ pub struct TableInfo {
     pub pages: (u32, u32),
     /// The section it is in.
     pub section: Option<String>,
-    /// Heads and periods of its columns, from left to right, without that of the row labels.
+    /// Heads and periods of its columns, from left to right, without the column of row labels.
     #[schema(value_type = Vec<Object>)]
     pub columns: Vec<TableColumn>,
     /// Number of rows.
@@ -82,20 +82,21 @@ impl Archive {
         let placed = placed_sections(&published.tree);
         let first_pages = tables.iter().map(|table| table.pages.0);
         let sections = sections_at(placed.into_iter(), first_pages.collect());
-        let section_at = |page| Some(section_locator(&listed.label, *sections.get(&page)?));
-        let info = |table: FigureTable| TableInfo {
+        let tables = tables.into_iter().map(|table| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
-            section: section_at(table.pages.0),
+            section: sections
+                .get(&table.pages.0)
+                .map(|id| section_locator(&listed.label, *id)),
             rows: table.rows.len(),
             title: table.title,
             unit: table.unit,
             scale: table.scale,
             pages: table.pages,
             columns: table.columns,
-        };
+        });
         Ok(DocumentTables {
             document: DocumentInfo::from_catalog(&listed),
-            tables: tables.into_iter().map(info).collect(),
+            tables: tables.collect(),
         })
     }
 
@@ -216,7 +217,7 @@ fn placed_sections(tree: &SectionTree) -> Vec<(SectionId, PageSpan)> {
 fn no_table(listed: &CatalogDocument, locator: &str, count: Option<usize>) -> ApiError {
     let label = &listed.label;
     let message = match count {
-        Some(count) => format!("`{label}` has {count} tables, and no `{locator}`"),
+        Some(count) => format!("`{label}` has {count} tables, but no `{locator}`"),
         None => format!("`{locator}` names no table"),
     };
     let next = format!("stemma tables {}", shell_quoted(label));

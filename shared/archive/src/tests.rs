@@ -418,7 +418,7 @@ async fn grep_names_section_page_and_label() {
     };
     assert_eq!(
         archive.grep("/", &bad).await.unwrap_err().code,
-        "grep.pattern"
+        "grep.pattern_invalid"
     );
 }
 

@@ -12,7 +12,7 @@ use crate::archive::{reserve_tree, spawn_cpu};
 use crate::items::{self, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
 
-// Of a title in an outline.
+// Longest title in an outline.
 const TITLE_CHARS: usize = 300;
 
 /// Which part of a tree to return.
@@ -203,8 +203,8 @@ pub fn resolve_section(
         Fragment::Item { part, number } => {
             return Ok(resolve_item(tree, label, part.as_deref(), number)?);
         }
-        Fragment::Pages(_) => ("pages are no section", "cat"),
-        Fragment::Table(_) => ("a table is no section", "table"),
+        Fragment::Pages(_) => ("pages are not a section", "cat"),
+        Fragment::Table(_) => ("a table is not a section", "table"),
     };
     let next = format!("stemma {command} '{label}#{fragment}'");
     Err(ApiError::new("locator.not_a_section", message, next).with_document(label))

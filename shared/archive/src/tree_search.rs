@@ -24,7 +24,7 @@ impl Archive {
             let results = self.indexed()?.search(&self.catalog, query, None).await?;
             let note = Note::new(
                 "model.not_configured",
-                "no model is configured: the sections are those of a search without one",
+                "no model is configured: the sections come from a search without one",
             );
             let report = TreeSearchReport {
                 notes: vec![note],
@@ -81,7 +81,7 @@ fn retain_hits(results: &mut SearchResults, meet_operators: &[bool]) {
 
 fn no_model(strategy: TreeSearchStrategy) -> ApiError {
     let message = format!(
-        "the strategy `{}` asks a model, and none is configured",
+        "the strategy `{}` asks a model, but none is configured",
         strategy.as_str()
     );
     let next = "set model.name and model.base_url, or search with strategy ranked";

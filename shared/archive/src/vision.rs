@@ -23,12 +23,12 @@ use crate::{ApiError, Archive, PageImages};
 
 // A description may be asked for again twice if a reply cannot be used, and continued once.
 const DESCRIPTION_CALLS: u32 = 4;
-// Of a description: 2,500 for the picture and 4,000 for the reply, each time.
+// Token limit of a description: 2,500 for the picture and 4,000 for the reply, each time.
 const DESCRIPTION_TOKENS: u64 = 40_000;
 // Where a picture in color has too many bytes: photographs compress badly.
 const SMALL_SIDE: u32 = 1_000;
 
-/// A model that sees pages, and what draws them.
+/// A vision model, and what draws pages for it.
 pub struct Vision {
     env: Env,
     model: VisionModel,
@@ -44,7 +44,7 @@ pub struct DescribedPage {
     pub locator: String,
     /// Physical page, from 1.
     pub page: u32,
-    /// Always true: every statement is what a model says that it sees.
+    /// Always true: every statement is what a model says it sees.
     pub by_sight: bool,
     /// `title`, `kind`, `shows`, and `values` with `label` and `value`; `~` before a value that is read off an axis.
     #[schema(value_type = Vec<Object>)]
@@ -77,9 +77,9 @@ impl Vision {
         self.client(archive).has_prices()
     }
 
-    /// The error of surfaces without a model that sees.
+    /// The error of surfaces without a vision model.
     pub fn not_configured() -> ApiError {
-        let message = "no model sees pages here: vision.model is not set";
+        let message = "no vision model is configured: vision.model is not set";
         let next = "set vision.model to the name of a model that takes images (see `stemma config vision`)";
         ApiError::new("vision.no_model", message, next)
     }
@@ -144,7 +144,7 @@ impl Vision {
         let request = |side, color| ImageRequest {
             scale: ImageScale::LongSide(side),
             color,
-            ..ImageRequest::of_page(page, side)
+            ..ImageRequest::for_page(page, side)
         };
         let whole = request(PageImage::MAX_SIDE, ImageColor::Color);
         let mut png = self.images.image(archive, listed, &whole).await?;
@@ -165,7 +165,8 @@ fn page_image(png: Bytes) -> Result<PageImage, ApiError> {
 
 // The replies, not the limit on spending, are the reason: more money would not help.
 fn unreadable_replies() -> ApiError {
-    let message = format!("no description came out of {DESCRIPTION_CALLS} replies of the model");
+    let message =
+        format!("none of {DESCRIPTION_CALLS} replies of the model was a valid description");
     let next = "ask again later, or set vision.model to another model";
     ApiError::new("model.reply_unreadable", message, next)
 }
@@ -216,7 +217,7 @@ impl ArchiveViewer {
         }
     }
 
-    pub(crate) fn sight(&self) -> PageVision<'_> {
+    pub(crate) fn vision(&self) -> PageVision<'_> {
         PageVision {
             client: &self.client,
             viewer: self,

@@ -16,7 +16,7 @@ use stemma_store::{Env, PortError, PortResult, Secret};
 
 use crate::location::Location;
 
-/// How long a command that only looks waits for each server. People wait for it, and it is asked for when servers are away.
+/// How long a command that only looks waits for each server. People wait for it, and it is asked for when servers are unavailable.
 pub const LOOK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Addresses and credentials; they do not change results. Broker and Redis are configured together, or not at all: then

@@ -69,7 +69,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Distrust(#[from] Distrust),
     /// A setting that only a named file may have.
-    #[error("{} was found, not named, and may not set `{key}`", path.display())]
+    #[error("{} was found rather than named, so it may not set `{key}`", path.display())]
     Unnamed { key: String, path: PathBuf },
 }
 

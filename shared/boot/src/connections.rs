@@ -74,8 +74,8 @@ impl Connections {
     pub fn admit(&self, address: IpAddr) -> Option<Connection> {
         let address = network(address);
         let mut open = self.open.lock();
-        let of_address = open.of_address(address);
-        if of_address >= self.limits.per_address {
+        let from_address = open.count_from(address);
+        if from_address >= self.limits.per_address {
             open.close_longest_waiting(Some(address))?;
         } else if open.by_id.len() >= self.limits.total {
             open.close_longest_waiting(None)?;
@@ -98,7 +98,7 @@ impl Connections {
 }
 
 impl OpenConnections {
-    fn of_address(&self, address: IpAddr) -> usize {
+    fn count_from(&self, address: IpAddr) -> usize {
         self.by_id
             .values()
             .filter(|entry| entry.address == address)

@@ -178,7 +178,7 @@ impl Health {
             .push(Arc::new(move |_: Millis| source()));
     }
 
-    /// As of the last checks. Ports without an answer since this time are away.
+    /// As of the last checks. Ports without an answer since this time are unavailable.
     fn readiness(&self, since_ms: Millis) -> Readiness {
         let now_ms = self.0.env.now_ms();
         let away = self.unanswered_since(since_ms);

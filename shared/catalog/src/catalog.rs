@@ -93,7 +93,7 @@ impl Catalog {
     /// All documents, ordered by path, then id. Each may fail with `PortError` if the catalog cannot be read.
     pub fn documents(&self) -> Documents<'_> {
         match self.all() {
-            Ok(all) => Documents::of_set(self, all),
+            Ok(all) => Documents::from_set(self, all),
             Err(error) => Documents::failed(self, error),
         }
     }

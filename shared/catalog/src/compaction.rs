@@ -151,7 +151,7 @@ mod tests {
         }
         let now = start + 30 * DAY_MS;
         load(&blobs, now).await;
-        // A snapshot of which a part is lost does not count.
+        // A snapshot that lost a part does not count.
         let lost = format!("{}9999-1-x.json", blob_keys::catalog_prefix(&collection));
         blobs.put(&lost, "{}".into()).await.unwrap();
         let keys = superseded(&blobs, now).await;

@@ -56,13 +56,13 @@ impl DocumentOrder {
         }
     }
 
-    pub fn compare(self, one: &OrderPosition, other: &OrderPosition) -> Ordering {
-        let by_value = match (&one.value, &other.value) {
-            (Some(one), Some(other)) if self.is_descending => other.cmp(one),
-            (Some(one), Some(other)) => one.cmp(other),
-            (one, other) => one.is_none().cmp(&other.is_none()),
+    pub fn compare(self, left: &OrderPosition, right: &OrderPosition) -> Ordering {
+        let by_value = match (&left.value, &right.value) {
+            (Some(left), Some(right)) if self.is_descending => right.cmp(left),
+            (Some(left), Some(right)) => left.cmp(right),
+            (left, right) => left.is_none().cmp(&right.is_none()),
         };
-        let by_path = (&one.path, one.doc).cmp(&(&other.path, other.doc));
+        let by_path = (&left.path, left.doc).cmp(&(&right.path, right.doc));
         by_value.then(if self.descends_by_path() {
             by_path.reverse()
         } else {
@@ -102,7 +102,7 @@ impl fmt::Display for DocumentOrder {
 /// The text names no order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a list is sorted by {fields}, or by one of these behind `-` to descend",
+    "a list is sorted by {fields}, or by one of these after `-` to descend",
     fields = Property::orders().map(Property::name).collect::<Vec<_>>().join(", ")
 )]
 pub struct OrderError;
@@ -162,7 +162,7 @@ impl Catalog {
             Some(_) if set.numbers.len() <= whole.max_read => self
                 .sorted_by_value(set, order, after.as_ref())
                 .map(|numbers| -> OrderedDocuments<'a> {
-                    Box::new(Documents::of_numbers(self, numbers))
+                    Box::new(Documents::from_numbers(self, numbers))
                 }),
             Some(field) => self.listed_by_value(set, (order, field), after, whole),
         };
@@ -185,7 +185,7 @@ impl Catalog {
                 entries.push((position, number));
             }
         }
-        entries.sort_unstable_by(|(one, _), (other, _)| order.compare(one, other));
+        entries.sort_unstable_by(|(left, _), (right, _)| order.compare(left, right));
         Ok(entries.into_iter().map(|(_, number)| number).collect())
     }
 

@@ -135,13 +135,13 @@ impl<'c> Documents<'c> {
         Self { catalog, order }
     }
 
-    pub(crate) fn of_set(catalog: &'c Catalog, set: DocumentSet) -> Self {
+    pub(crate) fn from_set(catalog: &'c Catalog, set: DocumentSet) -> Self {
         let whole = WholeSets::default();
         Self::new(catalog, Cow::Owned(set), None, false, whole)
     }
 
     /// The documents of these numbers, in their order.
-    pub(crate) fn of_numbers(catalog: &'c Catalog, numbers: Vec<u32>) -> Self {
+    pub(crate) fn from_numbers(catalog: &'c Catalog, numbers: Vec<u32>) -> Self {
         let order = PathOrder::Sorted(numbers.into_iter());
         Self { catalog, order }
     }
@@ -214,13 +214,12 @@ impl<'c> PathWalk<'c> {
             // `0` is the character behind `/`.
             to = Bound::Excluded(at(format!("{}0", set.folder)));
         }
-        let is_outside = |after: &(String, DocId)| match (&from, &to) {
-            (Bound::Included(from), _) if !is_descending => after < from,
-            (_, Bound::Excluded(to)) if is_descending => after > to,
-            _ => false,
-        };
-        // Before the folder there is nothing of the set.
-        let after = after.filter(|after| !is_outside(after));
+        // A position before the folder has all of the set after it.
+        let after = after.filter(|after| match (&from, &to) {
+            (Bound::Included(from), _) if !is_descending => after >= from,
+            (_, Bound::Excluded(to)) if is_descending => after <= to,
+            _ => true,
+        });
         if let Some(after) = after {
             let end = if is_descending { &mut to } else { &mut from };
             *end = Bound::Excluded(after);

@@ -176,14 +176,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fixtures::of_company;
+    use crate::fixtures::company_entry;
 
     fn companies(names: impl IntoIterator<Item = String>) -> Catalog {
         Catalog::from_entries(
             names
                 .into_iter()
                 .enumerate()
-                .map(|(at, name)| of_company(&format!("{at}.pdf"), &name)),
+                .map(|(at, name)| company_entry(&format!("{at}.pdf"), &name)),
         )
     }
 

@@ -183,7 +183,7 @@ fn count_inside(set: &DocumentSet, spellings: &[FieldValue]) -> Option<ValueCoun
 }
 
 fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
-    // Of equally frequent spellings the first.
+    // If spellings are equally frequent, the first.
     let usual = spelled
         .spellings
         .into_iter()
@@ -200,7 +200,7 @@ mod tests {
     use stemma_document::{Change, ChangeKind};
 
     use super::*;
-    use crate::fixtures::of_company;
+    use crate::fixtures::company_entry;
     use crate::store::{CatalogStore, StoreBatch};
 
     // More documents than a set that is stored as a whole has.
@@ -225,11 +225,11 @@ mod tests {
     fn values_are_counted_while_their_sets_are_divided_and_emptied() {
         let store = CatalogStore::in_memory().unwrap();
         let change = |kind| Change { at_ms: 0, kind };
-        let entry = |number: usize, company: &str| of_company(&format!("{number}.pdf"), company);
+        let entry = |number: usize, company: &str| company_entry(&format!("{number}.pdf"), company);
         let publish = |numbers: std::ops::Range<usize>, company: &str| {
             let changes = numbers
-                .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))));
-            let changes = changes.collect();
+                .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))))
+                .collect();
             store
                 .apply(StoreBatch {
                     changes,

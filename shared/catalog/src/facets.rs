@@ -386,14 +386,14 @@ fn starts_with_words(value: &str, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{entry, of_company};
+    use crate::fixtures::{company_entry, entry};
 
     fn catalog() -> Catalog {
         Catalog::from_entries([
-            of_company("10-K/a.pdf", "3M COMPANY"),
-            of_company("10-K/b.pdf", "3M Co."),
-            of_company("8-K/c.pdf", "American Express Company"),
-            of_company("8-K/d.pdf", "American Water Works Company, Inc."),
+            company_entry("10-K/a.pdf", "3M COMPANY"),
+            company_entry("10-K/b.pdf", "3M Co."),
+            company_entry("8-K/c.pdf", "American Express Company"),
+            company_entry("8-K/d.pdf", "American Water Works Company, Inc."),
             entry("e.md"),
         ])
     }

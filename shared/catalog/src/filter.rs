@@ -465,14 +465,14 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
-    use crate::fixtures::of_company;
+    use crate::fixtures::company_entry;
 
     fn matching_documents(filter: &str) -> Vec<String> {
-        let mut first = of_company("a.pdf", "ACME COMPANY");
+        let mut first = company_entry("a.pdf", "ACME COMPANY");
         first.facts.form = Some(Fact::from_text("10-K", None));
         first.facts.fiscal_year = Some(Fact::from_text("2022", None));
         first.doubt = Some(0.05);
-        let mut second = of_company("b.pdf", "Beta, Inc.");
+        let mut second = company_entry("b.pdf", "Beta, Inc.");
         second.facts.form = Some(Fact::from_text("10-K/A", None));
         second.facts.fiscal_year = Some(Fact::from_text("2019", None));
         second.doubt = Some(0.5);

@@ -175,7 +175,7 @@ impl Catalog {
     }
 
     /// These documents, and all that share a number of their issuer: filings under a former name, too.
-    pub fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
+    pub fn same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
         let facts = documents.iter().filter_map(|document| document.entry());
         let issuers: BTreeSet<String> = facts
             .flat_map(|entry| entry.facts.issuer_identity())

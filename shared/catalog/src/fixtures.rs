@@ -89,7 +89,7 @@ pub fn entry(path: &str) -> CatalogEntry {
     }
 }
 
-pub fn of_company(path: &str, company: &str) -> CatalogEntry {
+pub fn company_entry(path: &str, company: &str) -> CatalogEntry {
     let mut entry = entry(path);
     entry.facts.issuer = Some(Fact::from_text(company, None));
     entry

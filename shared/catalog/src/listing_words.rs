@@ -1,7 +1,7 @@
 //! Finds the documents of a listing in which some words occur: anywhere in path, issuer, form, symbol or description.
 //!
 //! Facts and descriptions of all documents have far fewer words than documents, so those words are stored and searched one
-//! after another. Paths are stored in blocks, each of which is searched as one text.
+//! after another. Paths are stored in blocks, and a block is searched as one text.
 
 use std::collections::BTreeSet;
 

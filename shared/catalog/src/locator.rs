@@ -362,7 +362,7 @@ mod tests {
     use stemma_document::{Collection, DocId, Fact};
 
     use super::*;
-    use crate::fixtures::{self, entry, of_company};
+    use crate::fixtures::{self, company_entry, entry};
 
     fn catalog(paths: &[&str]) -> Catalog {
         Catalog::from_entries(paths.iter().map(|path| entry(path)))
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn documents_are_suggested_by_company_form_and_year() {
         let filing = |path: &str, company: &str, form: &str, year: &str| {
-            let mut entry = of_company(path, company);
+            let mut entry = company_entry(path, company);
             entry.facts.form = Some(Fact::from_text(form, None));
             entry.facts.fiscal_year = Some(Fact::from_text(year, None));
             entry

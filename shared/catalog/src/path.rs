@@ -270,10 +270,10 @@ fn name_with_id(document: &CatalogDocument, by_name: &HashMap<&str, Vec<String>>
         .max()
         .unwrap_or(0)
         + 1;
-    let choices = [4, 8, 16, 32]
+    let mut choices = [4, 8, 16, 32]
         .into_iter()
-        .filter(|digits| *digits >= differ);
-    let mut choices = choices.map(|digits| format!("{stem}~{}{ending}", &id[..digits]));
+        .filter(|digits| *digits >= differ)
+        .map(|digits| format!("{stem}~{}{ending}", &id[..digits]));
     choices
         .find(|choice| !by_name.contains_key(choice.as_str()))
         .unwrap_or(id)

@@ -11,7 +11,7 @@ use stemma_store::blobs::Blobs;
 pub(crate) const MAX_LOOKUPS: usize = 2_000;
 const READS_AT_ONCE: usize = 16;
 
-/// Those of these queued documents, with their versions, whose runs have begun.
+/// The queued documents whose runs have begun, with their versions.
 pub(crate) async fn started_runs(
     blobs: &dyn Blobs,
     collection: &Collection,

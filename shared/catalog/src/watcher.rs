@@ -188,7 +188,7 @@ impl Catalog {
     }
 }
 
-// Whether records behind the cursor may be gone, because the process was away for days.
+// Whether records behind the cursor may be gone, because the process was down for days.
 async fn is_behind(
     blobs: &dyn Blobs,
     collection: &Collection,

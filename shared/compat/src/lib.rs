@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 #[derive(OpenApi)]
 #[openapi(
     tags(
-        (name = "openai", description = "The shape of OpenAI, for its clients: a model is a collection or a part of it"),
+        (name = "openai", description = "The API of OpenAI, for its clients: a model is a collection or a part of it"),
         (name = "pageindex", description = "The dialect of PageIndex Cloud, for programs written for its SDK. Each route is there without the slash at its end, too; parameters that are not known are passed over"),
     )
 )]

@@ -98,7 +98,7 @@ impl<'a> RenderedAnswer<'a> {
                 end,
             });
         }
-        match claim.sight_note() {
+        match claim.image_note() {
             Some(note) => {
                 let note = note.replace("<doc=", "(doc=");
                 self.text.push_str(&format!(" ({note}, not verified)"));

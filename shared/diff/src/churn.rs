@@ -53,23 +53,27 @@ pub(super) fn churn(
 ) -> (Vec<ItemChurn>, Churn) {
     let has_text = left.has_text && right.has_text;
     let mut pairs = item_pairs(left, right, matched);
-    pairs.sort_by_key(|(one, other)| {
+    pairs.sort_by_key(|(left_at, right_at)| {
         let (first, then) = if swapped {
-            (*one, *other)
+            (*left_at, *right_at)
         } else {
-            (*other, *one)
+            (*right_at, *left_at)
         };
         (first.is_none(), first, then)
     });
     let items = pairs
         .into_iter()
-        .map(|(one, other): (Option<u32>, Option<u32>)| {
-            let from = one.map_or((0, 0), |at| left.subtree_sentences(at));
-            let to = other.map_or((0, 0), |at| right.subtree_sentences(at));
+        .map(|(left_at, right_at): (Option<u32>, Option<u32>)| {
+            let from = left_at.map_or((0, 0), |at| left.subtree_sentences(at));
+            let to = right_at.map_or((0, 0), |at| right.subtree_sentences(at));
             let churn = churn_of(left, from, right, to, lexicon, has_text).oriented(swapped);
-            let one = one.map(|at| left.nodes[at as usize].section.id);
-            let other = other.map(|at| right.nodes[at as usize].section.id);
-            let (left, right) = if swapped { (other, one) } else { (one, other) };
+            let left_at = left_at.map(|at| left.nodes[at as usize].section.id);
+            let right_at = right_at.map(|at| right.nodes[at as usize].section.id);
+            let (left, right) = if swapped {
+                (right_at, left_at)
+            } else {
+                (left_at, right_at)
+            };
             ItemChurn { left, right, churn }
         })
         .collect();

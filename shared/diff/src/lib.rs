@@ -229,26 +229,26 @@ pub fn align(
 ) -> Result<Alignment, AlignError> {
     // Always work in one order of the two, whatever is called left: swapped arguments then give the mirrored result.
     let swapped = document_order(left, right).is_gt();
-    let (one, other) = if swapped {
+    let (first, second) = if swapped {
         (right, left)
     } else {
         (left, right)
     };
     // An unknown form is assumed to be the other's.
-    let one_form = titles::form_family(form_of(one).or(form_of(other)));
-    let other_form = titles::form_family(form_of(other).or(form_of(one)));
+    let first_form = titles::form_family(form_of(first).or(form_of(second)));
+    let second_form = titles::form_family(form_of(second).or(form_of(first)));
     let mut numbered = Interner::default();
-    let mut one = DocumentFeatures::new(one, one_form, &mut numbered)?;
-    let mut other = DocumentFeatures::new(other, other_form, &mut numbered)?;
-    number_texts(&mut one, &mut other);
+    let mut first = DocumentFeatures::new(first, first_form, &mut numbered)?;
+    let mut second = DocumentFeatures::new(second, second_form, &mut numbered)?;
+    number_texts(&mut first, &mut second);
     let lexicon = &numbered.lexicon;
-    let weights = TermWeights::new([&one, &other], lexicon);
-    let same_form = one_form == other_form;
-    let matched = match_sections(&one, &other, &weights, lexicon.len(), same_form);
-    let moved = moves::moved_sections(&one, &other, &matched, same_form);
+    let weights = TermWeights::new([&first, &second], lexicon);
+    let same_form = first_form == second_form;
+    let matched = match_sections(&first, &second, &weights, lexicon.len(), same_form);
+    let moved = moves::moved_sections(&first, &second, &matched, same_form);
     let builder = PairBuilder {
-        left: Side::new(&one),
-        right: Side::new(&other),
+        left: Side::new(&first),
+        right: Side::new(&second),
         weights: &weights,
         lexicon,
         sentences: options.sentences,
@@ -260,7 +260,7 @@ pub fn align(
             if swapped { pair.mirrored() } else { pair }
         })
         .collect();
-    let (items, all) = churn::churn(&one, &other, &matched, lexicon, swapped);
+    let (items, all) = churn::churn(&first, &second, &matched, lexicon, swapped);
     Ok(Alignment { pairs, items, all })
 }
 
@@ -270,7 +270,7 @@ fn form_of<'a>(input: &AlignInput<'a>) -> Option<&'a str> {
 }
 
 // A total order of documents by content.
-fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ordering {
+fn document_order(left: &AlignInput<'_>, right: &AlignInput<'_>) -> std::cmp::Ordering {
     fn lines<'a>(compared: &AlignInput<'a>) -> impl Iterator<Item = &'a str> {
         compared
             .body
@@ -291,14 +291,14 @@ fn document_order(one: &AlignInput<'_>, other: &AlignInput<'_>) -> std::cmp::Ord
         })
     }
 
-    let form_order = (one.within, one.body.is_some(), form_of(one)).cmp(&(
-        other.within,
-        other.body.is_some(),
-        form_of(other),
+    let form_order = (left.within, left.body.is_some(), form_of(left)).cmp(&(
+        right.within,
+        right.body.is_some(),
+        form_of(right),
     ));
     form_order
-        .then_with(|| sections(one).cmp(sections(other)))
-        .then_with(|| lines(one).cmp(lines(other)))
+        .then_with(|| sections(left).cmp(sections(right)))
+        .then_with(|| lines(left).cmp(lines(right)))
 }
 
 // One of the two documents.
@@ -339,10 +339,10 @@ impl PairBuilder<'_> {
             ..Pair::default()
         };
         match (left, right) {
-            (Some(one), Some(other)) => {
-                pair.renamed = self.left.node(one).title != self.right.node(other).title;
-                pair.moved = moved[one as usize];
-                self.compare_texts(one, other, &mut pair);
+            (Some(left_at), Some(right_at)) => {
+                pair.renamed = self.left.node(left_at).title != self.right.node(right_at).title;
+                pair.moved = moved[left_at as usize];
+                self.compare_texts(left_at, right_at, &mut pair);
             }
             (Some(at), None) => {
                 pair.status = DiffStatus::Removed;
@@ -357,19 +357,19 @@ impl PairBuilder<'_> {
         pair
     }
 
-    fn compare_texts(&self, one: u32, other: u32, pair: &mut Pair) {
+    fn compare_texts(&self, left_at: u32, right_at: u32, pair: &mut Pair) {
         let left = &self.left;
         let right = &self.right;
         if !left.features.has_text || !right.features.has_text {
             return;
         }
-        if left.node(one).body == right.node(other).body {
+        if left.node(left_at).body == right.node(right_at).body {
             (pair.status, pair.similarity) = (DiffStatus::Unchanged, Some(1.0));
             return;
         }
         let changes = diff_sentences(
-            (left.features, left.node(one).sentences),
-            (right.features, right.node(other).sentences),
+            (left.features, left.node(left_at).sentences),
+            (right.features, right.node(right_at).sentences),
             self.lexicon,
         );
         pair.status = DiffStatus::Modified;

@@ -71,11 +71,13 @@ pub(super) fn match_sections(
                     && matched.right[candidate.right as usize].is_none()
             })
             .map(|candidate| {
-                let one = above_left[candidate.left as usize];
-                let other = above_right[candidate.right as usize];
-                let parents_match = match (one, other) {
-                    (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
-                    (one, other) => one.is_none() && other.is_none(),
+                let left_parent = above_left[candidate.left as usize];
+                let right_parent = above_right[candidate.right as usize];
+                let parents_match = match (left_parent, right_parent) {
+                    (Some(left_parent), Some(right_parent)) => {
+                        matched.left[left_parent as usize] == Some(right_parent)
+                    }
+                    (left_parent, right_parent) => left_parent.is_none() && right_parent.is_none(),
                 };
                 let has_neighbor = has_matched_neighbor(left, right, &matched, candidate);
                 // Fitted weights: a wrong parent costs more than a right one gains, position only breaks ties.
@@ -124,16 +126,17 @@ fn match_contained(
                 .map(|(section, words)| (words, section, at)),
         );
     }
-    candidates
-        .sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
-    for (_, one, other) in candidates {
-        let over = above_left[one as usize];
-        let under = above_right[other as usize];
+    candidates.sort_unstable_by_key(|(words, left_at, right_at)| {
+        (std::cmp::Reverse(*words), *left_at, *right_at)
+    });
+    for (_, left_at, right_at) in candidates {
+        let over = above_left[left_at as usize];
+        let under = above_right[right_at as usize];
         let together = over.and_then(|over| matched.left[over as usize]) == under;
-        let items =
-            left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
+        let items = left.nodes[left_at as usize].item.is_some()
+            || right.nodes[right_at as usize].item.is_some();
         if together && !items {
-            matched.insert(one, other);
+            matched.insert(left_at, right_at);
         }
     }
 }
@@ -182,17 +185,19 @@ fn has_matched_neighbor(
     matched: &SectionMatches,
     candidate: &PairCandidate,
 ) -> bool {
-    let one = candidate.left;
-    let other = candidate.right;
-    let before = one.checked_sub(1).zip(other.checked_sub(1));
+    let left_at = candidate.left;
+    let right_at = candidate.right;
+    let before = left_at.checked_sub(1).zip(right_at.checked_sub(1));
     let after = (
-        left.nodes[one as usize].end,
-        right.nodes[other as usize].end,
+        left.nodes[left_at as usize].end,
+        right.nodes[right_at as usize].end,
     );
     before
         .into_iter()
         .chain([after])
-        .any(|(one, other)| matched.left.get(one as usize).copied().flatten() == Some(other))
+        .any(|(left_at, right_at)| {
+            matched.left.get(left_at as usize).copied().flatten() == Some(right_at)
+        })
 }
 
 fn candidates(
@@ -216,15 +221,19 @@ fn candidates(
     ] {
         pairs.extend(similarity::nearest(these, others, words, most));
         let backward = similarity::nearest(others, these, words, most);
-        pairs.extend(backward.into_iter().map(|(other, one)| (one, other)));
+        pairs.extend(
+            backward
+                .into_iter()
+                .map(|(right_at, left_at)| (left_at, right_at)),
+        );
     }
     pairs.sort_unstable();
     pairs.dedup();
     pairs
         .into_iter()
-        .map(|(one, other): (u32, u32)| {
-            let at = one as usize;
-            let with = other as usize;
+        .map(|(left_at, right_at): (u32, u32)| {
+            let at = left_at as usize;
+            let with = right_at as usize;
             let title = similarity::cosine(&titles_left[at], &titles_right[with]);
             let has_text = !terms_left[at].is_empty() || !terms_right[with].is_empty();
             let text = has_text.then(|| similarity::cosine(&terms_left[at], &terms_right[with]));
@@ -232,10 +241,10 @@ fn candidates(
             let place =
                 |at: u32, side: &DocumentFeatures<'_>| at as f32 / side.nodes.len().max(1) as f32;
             PairCandidate {
-                left: one,
-                right: other,
+                left: left_at,
+                right: right_at,
                 base,
-                distance: (place(one, left) - place(other, right)).abs(),
+                distance: (place(left_at, left) - place(right_at, right)).abs(),
             }
         })
         .collect()

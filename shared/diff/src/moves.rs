@@ -119,7 +119,7 @@ pub(super) fn pair_order(
     if swapped {
         pairs
             .iter_mut()
-            .for_each(|(one, other)| std::mem::swap(one, other));
+            .for_each(|(left, right)| std::mem::swap(left, right));
     }
     pairs
 }

@@ -187,7 +187,7 @@ pub fn filings_of_issuers(
     catalog: &Catalog,
     filings: &[Arc<CatalogDocument>],
 ) -> PortResult<Vec<Arc<CatalogDocument>>> {
-    let of_issuers = catalog.of_same_issuers(filings)?;
+    let of_issuers = catalog.same_issuers(filings)?;
     catalog.list(&of_issuers).collect()
 }
 
@@ -202,7 +202,7 @@ fn fact_value(fact: &Option<Fact>) -> Option<&str> {
 // Every document that `is_issued_by` accepts, and others: by the numbers and names that are stored.
 fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<DocumentSet> {
     let mut documents = catalog.with_issuer_numbers(&facts.issuer_identity())?;
-    // Short numbers are no identity, but a CIK of one or two digits is.
+    // Short numbers do not identify an issuer, but a CIK of one or two digits is.
     if let Some(cik) = fact_value(&facts.cik) {
         let field = Property::Cik;
         let has_cik = Filter::Condition(Condition {
@@ -230,15 +230,15 @@ fn is_issued_by(other: &CatalogDocument, facts: &FilingFacts) -> bool {
         .or_else(|| same_number(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
         .unwrap_or_else(
             || match (fact_value(&facts.issuer), fact_value(&theirs.issuer)) {
-                (Some(one), Some(other)) => company_key(one) == company_key(other),
+                (Some(left), Some(right)) => company_key(left) == company_key(right),
                 _ => false,
             },
         )
 }
 
-fn same_number(one: &Option<Fact>, other: &Option<Fact>) -> Option<bool> {
-    let [one, other] = [fact_value(one)?, fact_value(other)?].map(FilingFacts::normalize_number);
-    Some(one == other)
+fn same_number(left: &Option<Fact>, right: &Option<Fact>) -> Option<bool> {
+    let [left, right] = [fact_value(left)?, fact_value(right)?].map(FilingFacts::normalize_number);
+    Some(left == right)
 }
 
 // End of the period, else the fiscal year. ISO dates and years compare as text.

@@ -66,9 +66,9 @@ pub(super) fn diff_sentences(
     });
     changes
         .reworded
-        .extend(rows.into_iter().map(|(one, other)| {
-            let common = common_words(left.sentence(one), right.sentence(other));
-            (one, other, common)
+        .extend(rows.into_iter().map(|(left_at, right_at)| {
+            let common = common_words(left.sentence(left_at), right.sentence(right_at));
+            (left_at, right_at, common)
         }));
     let (similar, removed, added) = pair_similar((left, ones), (right, others), lexicon);
     changes.reworded.extend(similar);
@@ -84,15 +84,13 @@ fn count_words(side: &DocumentFeatures<'_>, (first, last): (u32, u32)) -> u64 {
     (first..last).map(|at| side.sentence(at).len() as u64).sum()
 }
 
-type SentenceIndices = Vec<u32>;
-
 // Pairs sentences with equal keys in order, and returns the rest of both.
 fn pair_by_key<K: std::hash::Hash + Eq>(
-    (left, ones): (&DocumentFeatures<'_>, SentenceIndices),
-    (right, others): (&DocumentFeatures<'_>, SentenceIndices),
+    (left, ones): (&DocumentFeatures<'_>, Vec<u32>),
+    (right, others): (&DocumentFeatures<'_>, Vec<u32>),
     key: impl Fn(&DocumentFeatures<'_>, u32) -> Option<K>,
-) -> (Vec<(u32, u32)>, SentenceIndices, SentenceIndices) {
-    let mut free: HashMap<K, SentenceIndices> = HashMap::new();
+) -> (Vec<(u32, u32)>, Vec<u32>, Vec<u32>) {
+    let mut free: HashMap<K, Vec<u32>> = HashMap::new();
     for at in others.iter().rev() {
         if let Some(key) = key(right, *at) {
             free.entry(key).or_default().push(*at);
@@ -109,7 +107,7 @@ fn pair_by_key<K: std::hash::Hash + Eq>(
             None => rest.push(at),
         }
     }
-    let mut paired_right: SentenceIndices = pairs.iter().map(|(_, other)| *other).collect();
+    let mut paired_right: Vec<u32> = pairs.iter().map(|(_, other)| *other).collect();
     paired_right.sort_unstable();
     let others = others
         .into_iter()
@@ -126,11 +124,11 @@ fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
 
 // Pairs sentences that share at least half of their words, the most similar first.
 fn pair_similar(
-    (left, mut ones): (&DocumentFeatures<'_>, SentenceIndices),
-    (right, mut others): (&DocumentFeatures<'_>, SentenceIndices),
+    (left, mut ones): (&DocumentFeatures<'_>, Vec<u32>),
+    (right, mut others): (&DocumentFeatures<'_>, Vec<u32>),
     lexicon: &Lexicon,
-) -> (Vec<(u32, u32, u32)>, SentenceIndices, SentenceIndices) {
-    let mut postings: HashMap<Word, SentenceIndices> = HashMap::new();
+) -> (Vec<(u32, u32, u32)>, Vec<u32>, Vec<u32>) {
+    let mut postings: HashMap<Word, Vec<u32>> = HashMap::new();
     for (rank, at) in others.iter().enumerate() {
         for word in distinct_words(right.sentence(*at), lexicon) {
             let posting = postings.entry(word).or_default();

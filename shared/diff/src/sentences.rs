@@ -30,7 +30,7 @@ pub(super) struct Lexicon {
 pub(super) enum WordKind {
     // Has a letter.
     Alphabetic,
-    // Has enough digits that it hardly stands for two different things.
+    // Has so many digits that it hardly ever means two different things.
     Figure,
     // A year or a small number.
     Number,

@@ -114,23 +114,23 @@ fn heaviest(mut counts: Terms, weights: &TermWeights) -> Terms {
     counts
 }
 
-fn merge(one: &[(Word, f32)], other: &[(Word, f32)]) -> Terms {
-    let mut merged = Vec::with_capacity(one.len() + other.len());
-    let mut one = one.iter().copied().peekable();
-    let mut other = other.iter().copied().peekable();
-    while let (Some((word, count)), Some((other_word, other_count))) = (one.peek(), other.peek()) {
-        match word.cmp(other_word) {
-            std::cmp::Ordering::Less => merged.extend(one.next()),
-            std::cmp::Ordering::Greater => merged.extend(other.next()),
+fn merge(left: &[(Word, f32)], right: &[(Word, f32)]) -> Terms {
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let mut left = left.iter().copied().peekable();
+    let mut right = right.iter().copied().peekable();
+    while let (Some((word, count)), Some((right_word, right_count))) = (left.peek(), right.peek()) {
+        match word.cmp(right_word) {
+            std::cmp::Ordering::Less => merged.extend(left.next()),
+            std::cmp::Ordering::Greater => merged.extend(right.next()),
             std::cmp::Ordering::Equal => {
-                merged.push((*word, count + other_count));
-                one.next();
-                other.next();
+                merged.push((*word, count + right_count));
+                left.next();
+                right.next();
             }
         }
     }
-    merged.extend(one);
-    merged.extend(other);
+    merged.extend(left);
+    merged.extend(right);
     merged
 }
 
@@ -142,16 +142,16 @@ pub(super) fn unit_length(mut terms: Terms) -> Terms {
 }
 
 // Both vectors have length 1, so the dot product is the cosine; 0 to 1.
-pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
+pub(super) fn cosine(left: &[(Word, f32)], right: &[(Word, f32)]) -> f32 {
     let mut i = 0;
     let mut j = 0;
     let mut sum = 0.0;
-    while i < one.len() && j < other.len() {
-        match one[i].0.cmp(&other[j].0) {
+    while i < left.len() && j < right.len() {
+        match left[i].0.cmp(&right[j].0) {
             std::cmp::Ordering::Less => i += 1,
             std::cmp::Ordering::Greater => j += 1,
             std::cmp::Ordering::Equal => {
-                sum += one[i].1 * other[j].1;
+                sum += left[i].1 * right[j].1;
 
                 i += 1;
                 j += 1;

@@ -57,7 +57,7 @@ impl Nesting {
     /// The gap that records flattened nodes, if there are any.
     pub(crate) fn depth_gap(&self, unit: &str) -> Option<Gap> {
         let count = self.flattened;
-        let detail = format!("{count} {unit} lay deeper than the tree's deepest level");
+        let detail = format!("{count} {unit} were deeper than the deepest level of a tree");
         (count > 0).then(|| Gap::new("tree.depth_capped", detail))
     }
 }
@@ -214,7 +214,6 @@ pub(crate) mod tests {
     }
 
     fn check_siblings(prefix: &str, sections: &[Section], inside: (u32, u32)) {
-        let paged = |section: &Section| section.span.pages().is_some();
         for (index, section) in sections.iter().enumerate() {
             let (start, end) = ends(section);
             assert!(
@@ -225,7 +224,7 @@ pub(crate) mod tests {
             if let Some(next) = sections.get(index + 1) {
                 let gap = i64::from(ends(next).0) - i64::from(end);
                 assert!(
-                    gap == 1 || (gap == 0 && paged(section)),
+                    gap == 1 || (gap == 0 && section.span.pages().is_some()),
                     "{} then {}",
                     section.structure,
                     next.structure

@@ -126,7 +126,7 @@ pub fn change_key(collection: &Collection, at_ms: u64, random: u64) -> String {
     change_key_in(collection, at_ms / 60_000, at_ms, random)
 }
 
-/// Key of a change record in another minute than that of its time: records of clocks that are behind join the others.
+/// Key of a change record in another minute than its time says: records of clocks that are behind join the others.
 pub fn change_key_in(collection: &Collection, minute: u64, at_ms: u64, random: u64) -> String {
     format!(
         "{}{at_ms:013}-{random:016x}.json",

@@ -88,7 +88,7 @@ pub struct CorrectionRef {
     pub headings: Digest,
     /// [`DocumentVersion::source`] of the corrected version.
     pub source: Digest,
-    /// Digest of its bytes, if `source` is that of an ETag: the same bytes may get another one.
+    /// Digest of its bytes, if `source` is the digest of an ETag: the same bytes may get another one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content: Option<Digest>,
 }

@@ -7,7 +7,7 @@ use crate::{PageSpan, SectionId};
 /// The doubt about a tree: 0 if nothing speaks against it, 1 if it says nothing about the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// 0–1, rounded to 0.01. Documents compare by it; it is no probability.
+    /// 0–1, rounded to 0.01. Documents compare by it; it is not a probability.
     pub score: f32,
     /// Strongest first; empty if nothing is doubtful.
     pub reasons: Vec<DoubtReason>,

@@ -177,7 +177,7 @@ pub struct FactDefinition {
     pub name: &'static str,
     value_type: FactType,
     read: fn(&FilingFacts) -> Vec<&Fact>,
-    // Of facts that a sidecar may state.
+    // Sets a fact that a sidecar may state; `None` for others.
     set: Option<fn(&mut FilingFacts, Fact)>,
     /// What declares it on the cover of a filing with inline XBRL.
     pub tag: Option<FactTag>,
@@ -289,13 +289,13 @@ impl FactDefinition {
     }
 
     /// The facts that a sidecar may state.
-    pub fn of_sidecars() -> impl Iterator<Item = &'static FactDefinition> {
+    pub fn for_sidecars() -> impl Iterator<Item = &'static FactDefinition> {
         Self::ALL.iter().filter(|fact| fact.set.is_some())
     }
 
     /// A fact that a sidecar may state.
     pub fn from_sidecar_name(name: &str) -> Option<&'static FactDefinition> {
-        Self::of_sidecars().find(|fact| fact.name == name)
+        Self::for_sidecars().find(|fact| fact.name == name)
     }
 
     pub fn values<'f>(&self, facts: &'f FilingFacts) -> Vec<&'f Fact> {

@@ -23,15 +23,15 @@ pub fn read_twice(text: &str, confidence: u8, other: &str) -> WordReading {
     }
 }
 
-/// Whether a word has a figure, of which a reader may be wrong without anybody noticing.
+/// Whether a word has a figure: a reader may misread one without anybody noticing.
 pub fn has_figure(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Whether two readings of a word have the same figures: digits, separators between digits, and signs. Letters, currencies,
 /// footnote marks and punctuation around them may differ, because no figure changes with them.
-pub fn agree(one: &str, other: &str) -> bool {
-    figures(one) == figures(other)
+pub fn agree(left: &str, right: &str) -> bool {
+    figures(left) == figures(right)
 }
 
 /// What an agreement says about the separators in a word. A comma differs from a point, and from a narrow space, by a few pixels, so
@@ -62,7 +62,7 @@ pub fn separators(word: &str) -> Separators {
     kinds.max().unwrap_or(Separators::Usual)
 }
 
-/// The figures in a word. `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are no part of it.
+/// The figures in a word. `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are not part of it.
 pub fn figures(word: &str) -> Vec<String> {
     let word: Vec<char> = word.chars().filter_map(plain).collect();
     let mut figures: Vec<String> = Vec::new();

@@ -76,7 +76,7 @@ pub fn mark(pages: &mut [Page]) {
     }
 }
 
-// Rows of printed contents are no heads, though those at the top of their pages differ only in numbers.
+// Rows of printed contents are not running heads, though those at the top of their pages differ only in numbers.
 fn has_leaders(text: &str) -> bool {
     const DOTS: usize = 4;
     let mut dots = 0;
@@ -109,7 +109,7 @@ fn edge(line: &Line, page: &Page) -> Option<(LineRole, f32)> {
     }
 }
 
-// Of the lines with one text, those that recur at one height often enough.
+// The lines with one text that recur often enough at one height.
 fn recurring_lines(mut places: Vec<EdgeLine>, pages: usize) -> Vec<(usize, usize)> {
     let mut recurring = Vec::new();
     // Sorted by height first, so that each head or foot forms one group.

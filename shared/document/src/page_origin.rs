@@ -27,7 +27,7 @@ pub struct Recognition {
     pub disputed: Vec<DisputedWord>,
 }
 
-/// A word of which two readers read different figures.
+/// A word with figures that two readers read differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisputedWord {
     /// Its place among all words of the page, from 0.
@@ -95,8 +95,10 @@ impl Recognition {
 
     /// Number of words in doubt.
     pub fn doubtful(&self) -> usize {
-        let words = self.confidences.iter();
-        words.filter(|confidence| **confidence < Self::SURE).count()
+        self.confidences
+            .iter()
+            .filter(|confidence| **confidence < Self::SURE)
+            .count()
     }
 }
 

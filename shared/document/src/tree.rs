@@ -163,10 +163,10 @@ pub struct ModelAnswers {
     /// Headings that the model named.
     #[serde(default)]
     pub titles_named: u32,
-    /// Those of them that are on their pages.
+    /// The titles that are on their pages.
     #[serde(default)]
     pub titles_located: u32,
-    /// Those of them that became sections.
+    /// The titles that became sections.
     #[serde(default)]
     pub titles_added: u32,
     #[serde(default)]

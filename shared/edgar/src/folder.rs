@@ -437,7 +437,7 @@ mod tests {
             pair("ex31.htm", ""),
         ];
         assert_eq!((found.as_slice(), skipped), (&expected[..], None));
-        // Of two, one belongs to nobody; a submission has its own.
+        // If there are two, one belongs to nobody; a submission has its own.
         let (found, skipped) = labels(&["b_lab.xml", "a_lab.xml", "A.HTM"], &none);
         assert_eq!(
             (found, skipped),

@@ -18,7 +18,7 @@ const MAX_PARTIES: usize = 1_000;
 pub struct FilingIndex {
     pub header: SubmissionHeader,
     pub entries: Vec<PartEntry>,
-    /// Whether companies have the names of today, as on pages for people, and not those of the filing.
+    /// Whether companies have their names of today, as on pages for people, rather than those in the filing.
     pub has_current_names: bool,
 }
 

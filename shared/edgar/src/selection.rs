@@ -22,7 +22,7 @@ pub struct FilingSummary {
     pub form: Option<String>,
     /// ISO 8601.
     pub filed: Option<String>,
-    /// Of all parties, without leading zeros.
+    /// CIKs of all parties, without leading zeros.
     pub ciks: Vec<String>,
 }
 

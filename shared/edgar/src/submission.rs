@@ -102,7 +102,7 @@ impl FullSubmission {
         let found = self.parts.len();
         if let Some(promised) = self.header.promised_documents().filter(|n| *n > found) {
             let detail =
-                format!("the header promises {promised} documents, and the file has {found}");
+                format!("the header promises {promised} documents, but the file has {found}");
             self.add_defect("edgar.documents_missing", detail);
         }
         let counts = self.skipped();

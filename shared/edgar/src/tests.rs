@@ -218,7 +218,7 @@ fn missing_documents_are_reported_and_not_invented() {
     assert_eq!(codes(&submission), ["edgar.documents_missing"]);
     assert_eq!(
         submission.defects[0].detail,
-        "the header promises 160 documents, and the file has 1"
+        "the header promises 160 documents, but the file has 1"
     );
 }
 

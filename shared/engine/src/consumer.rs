@@ -32,7 +32,7 @@ pub enum Disposition {
     Retry {
         delay: RetryDelay,
         attempts: u32,
-        /// Of a task that was released with a retry: see [`Message::retry_ms`].
+        /// Set for a task that was released with a retry: see [`Message::retry_ms`].
         retry_ms: Option<Millis>,
     },
     /// No handler can process it, for this reason.
@@ -173,7 +173,7 @@ impl Consumer {
         self.drain(&mut running, &cut).await;
     }
 
-    // Whether to log a failure, and how many like it were not. Brokers quote the name of the queue: it is no other cause.
+    // Whether to log a failure, and how many like it were not. Brokers quote the name of the queue, which does not make it another cause.
     fn note_failure(&self, error: &PortError) -> Option<u64> {
         let cause = error.message.split('\'').next().unwrap_or_default();
         FAILURES.note(cause, self.env.now_ms())

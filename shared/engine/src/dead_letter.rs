@@ -369,7 +369,7 @@ fn poison_failure(stage: &str) -> Failure {
     Failure {
         kind: FailureKind::Poison,
         code: "engine.poison".into(),
-        message: format!("{stage} could not be handled by any worker, again and again"),
+        message: format!("no worker could handle {stage}, in several attempts"),
         next: Some("look for crashes in the workers' logs, then run the document again".into()),
     }
 }

@@ -250,7 +250,7 @@ impl<W: Work> TaskExecutor<W> {
         RetryDelay::at_least(age_ms / 4)
     }
 
-    // A port that is away for long must not look like crashes, so the lease is released.
+    // A port that is unavailable for long must not look like crashes, so the lease is released.
     async fn on_port_error(
         &self,
         message: &Message,

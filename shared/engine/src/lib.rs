@@ -20,7 +20,6 @@ pub mod flow;
 pub mod heartbeat;
 pub mod jobs;
 pub mod lane_metrics;
-mod latency;
 pub mod ledger;
 pub mod message;
 mod message_auth;

@@ -52,7 +52,7 @@ impl fmt::Display for Refusal {
             Self::WrongSignature => {
                 "its signature is wrong: no process with this message key sent it"
             }
-            Self::WrongRun => "its header or scope is not that of the run that it names",
+            Self::WrongRun => "its header or scope differs from the run that it names",
             Self::WrongJob => "it names no job",
         })
     }

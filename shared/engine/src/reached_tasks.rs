@@ -20,7 +20,7 @@ const READS_AT_ONCE: usize = 16;
 /// The tasks that a run has read or asked for so far, with an artifact or not. `None` if this program cannot know: the run is of
 /// another revision of the flow, or an artifact of a newer program.
 ///
-/// Of a run that has a result (`has_result`), a task without artifact counts as failed: nothing else let the flow go on.
+/// If the run has a result (`has_result`), a task without artifact counts as failed: nothing else let the flow go on.
 pub async fn reached_tasks<W: Flow>(
     blobs: &dyn Blobs,
     run: &RunHeader,

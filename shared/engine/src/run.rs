@@ -11,12 +11,12 @@ use stemma_store::blobs::{Blobs, list_all};
 use stemma_store::env::Millis;
 use stemma_store::failure::{Failure, FailureRecord};
 use stemma_store::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
+use stemma_store::latency::LatencyHistogram;
 use stemma_store::port_error::{PortError, PortResult};
 use tracing::Instrument;
 
 use crate::flow::{Flow, FlowOutput};
 use crate::heartbeat::{OldestTask, RunProgress};
-use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, RENEWAL_GRACE, ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;

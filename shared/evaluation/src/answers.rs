@@ -136,7 +136,7 @@ pub struct AnswerMeans {
     pub answered: f64,
     /// Share that is right: by the judge, else by its numbers; a refusal if the documents do not say. `None` if nothing tells.
     pub right: Option<f64>,
-    /// Answers of which that is known.
+    /// Answers for which that is known.
     pub right_of: usize,
     /// Share of judged answers that are right. `None` if none was judged.
     pub judged: Option<f64>,

@@ -78,7 +78,7 @@ impl TryFrom<Map<String, Value>> for GoldMetadata {
         if let Some(name) = facts.keys().find(|name| !is_fact(name)) {
             let known: Vec<&str> = fact_names().collect();
             return Err(format!(
-                "`{name}` is no fact; facts are {}",
+                "`{name}` is not a fact; facts are {}",
                 known.join(", ")
             ));
         }
@@ -267,7 +267,7 @@ mod tests {
         let error = parse_gold::<GoldMetadata>("{\"doc\": \"a\"}\n{\"doc\": \"b\", \"frm\": 1}")
             .unwrap_err();
         assert!(
-            error.line == 2 && error.reason.starts_with("`frm` is no fact"),
+            error.line == 2 && error.reason.starts_with("`frm` is not a fact"),
             "{error}"
         );
         let error = parse_gold::<GoldMetadata>("[{\"doc\": \"b\",\n\"form\": {}}]").unwrap_err();

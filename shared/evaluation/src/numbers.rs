@@ -58,7 +58,7 @@ impl ReferenceNumbers {
         if numbers.is_empty() || numbers.len() > MAX_NUMBERS {
             return None;
         }
-        let implied = unit.map_or_else(|| Unit::of_question(question), Unit::from_words);
+        let implied = unit.map_or_else(|| Unit::from_question(question), Unit::from_words);
         for number in &mut numbers {
             number.complete(implied);
         }
@@ -113,7 +113,7 @@ impl Unit {
     }
 
     /// `… in USD millions`, `(in thousands)`, `as a percentage`.
-    fn of_question(question: &str) -> Self {
+    fn from_question(question: &str) -> Self {
         let words: Vec<&str> = question
             .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '?'))
             .collect();

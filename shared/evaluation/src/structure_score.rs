@@ -25,7 +25,7 @@ pub struct StructureScore {
     pub predicted: usize,
     /// True positives.
     pub matched: usize,
-    /// Of the predicted sections in scope.
+    /// Share of the predicted sections in scope that match.
     pub precision: Option<f64>,
     pub recall: f64,
     pub f1: f64,

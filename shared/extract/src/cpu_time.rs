@@ -5,9 +5,9 @@ use std::time::Duration;
 /// CPU time that a process used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTime {
-    /// Of all its threads.
+    /// Time of all its threads.
     pub own: Duration,
-    /// Of the processes that it started and waited for.
+    /// Time of the processes that it started and waited for.
     pub children: Duration,
 }
 

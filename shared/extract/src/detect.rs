@@ -80,7 +80,7 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
         return Err(ExtractError::new(
             "pdf.not_a_pdf",
             message,
-            "fetch the document again, or give it its right extension",
+            "fetch the document again, or correct its extension",
         ));
     }
     let is_html = format == Some(SourceFormat::Html) || starts_html(bytes);

@@ -43,7 +43,7 @@ impl ImageRequest {
     pub const WIDTHS: std::ops::RangeInclusive<u32> = 50..=2_000;
 
     /// A whole page in color, `width` pixels wide.
-    pub fn of_page(page: PageNo, width: u32) -> Self {
+    pub fn for_page(page: PageNo, width: u32) -> Self {
         Self {
             page,
             scale: ImageScale::Width(width),

@@ -227,7 +227,7 @@ pub(crate) fn crash_error(what: impl Into<String>) -> ExtractError {
     ExtractError::new(
         "extract.crashed",
         what,
-        "report the document: reading it should not be able to do this",
+        "report the document: no document should be able to cause this",
     )
 }
 
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn jobs_and_errors_round_trip() {
-        let image = ImageRequest::of_page(PageNo::FIRST, 1_000);
+        let image = ImageRequest::for_page(PageNo::FIRST, 1_000);
         let job = ExtractJob {
             task: Task::Image(image),
             companion: Some(Ok(vec![7; 3])),

@@ -65,7 +65,7 @@ impl Extractor for InProcess {
 ///
 /// # Errors
 ///
-/// Those of [`crate::extract`].
+/// As [`crate::extract`].
 pub fn extract_and_encode(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let source = crate::extract(job)?;
     crate::encode_source(&source).map_err(|error: crate::CodecError| {

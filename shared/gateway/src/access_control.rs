@@ -79,8 +79,10 @@ impl AccessControl {
         };
         let count = keys.len();
         let shares = match count {
-            0 | 1 => vec![ClientShare::of_only()],
-            _ => (0..count).map(|_| ClientShare::of_several()).collect(),
+            0 | 1 => vec![ClientShare::for_only_client()],
+            _ => (0..count)
+                .map(|_| ClientShare::for_several_clients())
+                .collect(),
         };
         Arc::new(Self {
             env,
@@ -88,7 +90,7 @@ impl AccessControl {
             long_limit: limit(settings.answers, count, settings.answer_timeout_seconds),
             public_limit: limit(PUBLIC_REQUESTS, 0, settings.timeout_seconds),
             shares,
-            public_share: ClientShare::of_several(),
+            public_share: ClientShare::for_several_clients(),
             keys,
             allow_local_writes,
             host_guard,
@@ -235,7 +237,7 @@ fn auth_problem(error: AuthError) -> Problem {
                 .with_next("add the scope `read` in query.keys")
         }
         AuthError::RateLimited(seconds) => {
-            let detail = "this key has reached its requests per minute";
+            let detail = "this key has reached its limit of requests per minute";
             Problem::new(429, "key.limit_reached", detail)
                 .with_next(format!("retry in {seconds} s"))
                 .with_retry_after(seconds)

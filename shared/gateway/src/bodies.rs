@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn responses_hold_memory_until_they_are_sent() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let large = vec![7_u8; 100 * MIB].into_response();
         let mut held = hold_memory(&WorkScope::new(&share), large)
             .unwrap()
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_hold_memory_of_their_client() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let receive = |size: usize| {
             let scope = WorkScope::new(&share);
             let parts = vec![b'a'; size];

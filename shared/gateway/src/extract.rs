@@ -103,9 +103,11 @@ fn body_problem(rejection: &JsonRejection) -> Problem {
         return Problem::parameter(status, &pointer, error.inner().to_string());
     }
     match rejection {
-        JsonRejection::MissingJsonContentType(_) => {
-            Problem::new(415, "body.type", "the body must be application/json")
-        }
+        JsonRejection::MissingJsonContentType(_) => Problem::new(
+            415,
+            "body.type_unsupported",
+            "the body must be application/json",
+        ),
         JsonRejection::BytesRejection(_) if status == 413 => {
             Problem::new(413, "body.too_large", rejection.body_text())
         }

@@ -231,7 +231,7 @@ impl From<ApiError> for Problem {
         let errors = wrong.into_iter().collect();
         let (detail, cause) = match status {
             _ if error.is_index_pending() => {
-                let detail = "the index is not there yet";
+                let detail = "the index is not built yet";
                 (detail.to_owned(), Some(error.message))
             }
             500.. if is_store_error(error.code) => {
@@ -266,7 +266,9 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
     Some(match code {
         _ if has_candidates => "use one of the candidates",
         "locator.not_found" | "scope.not_found" => "GET /v1/documents lists the documents",
-        "locator.folder" => "name one document; GET /v1/documents?scope=… lists those of a folder",
+        "locator.folder" => {
+            "name one document; GET /v1/documents?scope=… lists the documents of a folder"
+        }
         "scope.facet_unknown" | "scope.too_long" => "GET /v1/facets lists the values of a facet",
         "locator.invalid" | "locator.no_section" | "locator.no_item" | "locator.no_page"
         | "document.no_pages" => "GET /v1/documents/{doc}/tree shows the sections and their pages",

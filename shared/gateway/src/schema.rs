@@ -17,7 +17,7 @@ impl PartialSchema for CitationObject {
             "type": "object",
             "required": ["id", "doc_id", "name", "version", "section_id", "path", "page", "quote", "rects", "verified", "url", "locator"],
             "properties": {
-                "id": { "type": "string", "description": "from 1: `[1]` in the text means it" },
+                "id": { "type": "string", "description": "from 1: `[1]` in the text refers to it" },
                 "doc_id": { "type": "string" },
                 "name": { "type": "string" },
                 "version": { "type": "integer" },
@@ -53,7 +53,7 @@ impl PartialSchema for FrameObject {
             "required": ["data"],
             "properties": {
                 "id": { "type": "string", "description": "{answer}.{n}.{digest}, of POST /v1/answers: what Last-Event-ID says" },
-                "event": { "type": "string", "description": "what it tells of" },
+                "event": { "type": "string", "description": "kind of the event" },
                 "data": { "type": "string", "description": "JSON; at the end of a chat [DONE]" }
             }
         }))

@@ -59,7 +59,7 @@ impl AppState {
     ) -> Result<Operations, Problem> {
         let found = self.visible_collection(scope, collection)?;
         let operations = self.deps.operations.as_ref().ok_or_else(|| {
-            let detail = "this server knows of no jobs: it reads published trees only";
+            let detail = "this server has no jobs: it only reads published trees";
             Problem::new(501, "job.not_available", detail).with_next("stemma status")
         })?;
         Ok(operations.in_collection(found))
@@ -115,7 +115,7 @@ impl AppState {
 
     pub fn vision(&self) -> Result<&Arc<Vision>, Problem> {
         self.deps.vision.as_ref().ok_or_else(|| {
-            let detail = "no model of this server sees pages: its vision.model is not set";
+            let detail = "this server has no vision model: its vision.model is not set";
             Problem::new(501, "vision.no_model", detail)
                 .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
         })

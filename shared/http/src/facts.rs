@@ -38,7 +38,7 @@ pub(crate) struct SeriesQuery {
     collection: Option<String>,
     /// a folder, an axis path or a document
     scope: Option<String>,
-    /// a concept, or several with commas between, of which each period shows the first that has a value
+    /// a concept, or several with commas between; each period shows the first that has a value
     #[param(required, value_type = String)]
     #[serde(default)]
     concept: String,

@@ -193,11 +193,10 @@ pub(crate) async fn retry(
 ) -> HandlerResult {
     let operations = state.operations(&scope, body.collection.as_deref())?;
     let archive = state.archive(&scope, body.collection.as_deref())?;
-    let filters = body
+    let filters: Vec<FailureFilter> = body
         .filters
         .iter()
-        .map(|text| text.parse::<FailureFilter>());
-    let filters: Vec<FailureFilter> = filters
+        .map(|text| text.parse::<FailureFilter>())
         .collect::<Result<_, _>>()
         .map_err(|message| Problem::parameter(422, "/where", message))?;
     let manifest = operations.job(&job).await.map_err(Problem::from)?;
@@ -225,7 +224,7 @@ pub(crate) async fn retry(
 
 /// Read the attempts at a document
 ///
-/// Of its newest versions: the job, the final failures, and the tasks that are not done.
+/// For its newest versions: the job, the final failures, and the tasks that are not done.
 #[utoipa::path(get, path = "/v1/documents/{doc}/attempts", operation_id = "document_attempts", tag = "jobs",
     params(("doc" = String, Path), CollectionQuery), responses((status = 200, body = Vec<Object>)))]
 pub(crate) async fn attempts(

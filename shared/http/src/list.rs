@@ -62,7 +62,7 @@ impl IntoParams for SortParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let names: Vec<&str> = Property::orders().map(Property::name).collect();
         let description = format!(
-            "{} (default: path); behind `-` it descends. Documents without a value come last",
+            "{} (default: path); after `-` it descends. Documents without a value come last",
             names.join(", ")
         );
         let pattern = format!("^-?({})$", names.join("|"));

@@ -38,21 +38,18 @@ pub(crate) struct Api;
 const PROBLEMS: [(&str, &str); 12] = [
     ("400", "the request cannot be read, or a cursor is invalid"),
     ("401", "a key is needed"),
-    ("403", "the key does not reach that, or lacks a scope"),
-    ("404", "there is no such thing"),
-    ("406", "no form of the answer is acceptable"),
+    ("403", "the key does not allow that, or lacks a scope"),
+    ("404", "it does not exist"),
+    ("406", "no acceptable response type"),
     ("408", "the body did not arrive in time"),
     ("413", "the body is too large"),
-    ("415", "the body is of another type"),
-    ("422", "the request can be read and makes no sense"),
-    (
-        "429",
-        "the key has asked often enough for now; see Retry-After",
-    ),
-    ("501", "this server was started without what answers that"),
+    ("415", "the body has an unsupported type"),
+    ("422", "the request is well-formed, but invalid"),
+    ("429", "the key has reached its rate limit; see Retry-After"),
+    ("501", "this server was started without that feature"),
     (
         "503",
-        "too much to do, or the store is away; see Retry-After",
+        "the server is overloaded, or the store is unavailable; see Retry-After",
     ),
 ];
 
@@ -147,12 +144,12 @@ impl PartialSchema for AnswerObject {
                 "confidence": { "type": ["number", "null"], "minimum": 0, "maximum": 1 },
                 "model": { "type": ["string", "null"] },
                 "degraded": { "type": ["object", "null"], "description": "code, message, next: why it is less than it could be" },
-                "searched": { "type": "object", "description": "where was looked" },
-                "sections": { "type": "array", "items": { "type": "object" }, "description": "what was put before the model" },
-                "steps": { "type": "array", "items": { "type": "object" }, "description": "how it came to be" },
+                "searched": { "type": "object", "description": "what was searched" },
+                "sections": { "type": "array", "items": { "type": "object" }, "description": "what the model was shown" },
+                "steps": { "type": "array", "items": { "type": "object" }, "description": "how it was generated" },
                 "dropped": { "type": "object", "description": "what the model said that is not shown" },
                 "usage": { "type": "object", "description": "calls, prompt_tokens, output_tokens, nanodollars" },
-                "replayed": { "type": "boolean", "description": "made before, and only read again" }
+                "replayed": { "type": "boolean", "description": "generated before, and only read again" }
             }
         }))
     }

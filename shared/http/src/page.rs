@@ -163,6 +163,6 @@ fn image_request(page: PageNo, query: &ImageQuery) -> Result<ImageRequest, Probl
     })?;
     Ok(ImageRequest {
         region,
-        ..ImageRequest::of_page(page, width)
+        ..ImageRequest::for_page(page, width)
     })
 }

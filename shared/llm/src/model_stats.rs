@@ -1,14 +1,11 @@
 //! Live statistics of one model for the commands `why` and `status`, in bounded memory.
 
-use std::collections::VecDeque;
-
 use stemma_store::env::Millis;
+use stemma_store::latency::LatencyHistogram;
 use stemma_store::minute_window::MinuteWindow;
 use stemma_store::model_status::ModelStatus;
 
 use crate::request::TokenUsage;
-
-const DURATION_SAMPLES: usize = 256;
 
 /// The data behind a [`ModelStatus`].
 #[derive(Debug, Default)]
@@ -24,7 +21,7 @@ pub(crate) struct ModelStats {
     /// When they were last passed on to the limiters.
     pub(crate) reported_ms: Millis,
     pub(crate) last_error_code: Option<&'static str>,
-    durations_ms: VecDeque<u64>,
+    durations: LatencyHistogram,
     requests: MinuteWindow,
     tokens: MinuteWindow,
 }
@@ -33,14 +30,14 @@ impl ModelStats {
     pub(crate) fn record_reply(&mut self, now_ms: Millis, took_ms: u64, usage: TokenUsage) {
         self.last_error_code = None;
         self.throttles = 0;
-        self.record_duration(took_ms);
+        self.durations.record(now_ms, took_ms);
         self.requests.add(now_ms, 1);
         self.tokens.add(now_ms, u64::from(usage.total()));
     }
 
-    pub(crate) fn record_failure(&mut self, code: &'static str, took_ms: u64) {
+    pub(crate) fn record_failure(&mut self, now_ms: Millis, took_ms: u64, code: &'static str) {
         self.last_error_code = Some(code);
-        self.record_duration(took_ms);
+        self.durations.record(now_ms, took_ms);
     }
 
     /// Returns the number of consecutive throttled calls.
@@ -54,26 +51,15 @@ impl ModelStats {
         self.throttles
     }
 
-    fn record_duration(&mut self, took_ms: u64) {
-        if self.durations_ms.len() == DURATION_SAMPLES {
-            self.durations_ms.pop_front();
-        }
-        self.durations_ms.push_back(took_ms);
-    }
-
     /// Snapshot at `now_ms`, without limits and breaker state.
     pub(crate) fn heartbeat(&self, now_ms: Millis) -> ModelStatus {
-        let mut times: Vec<u64> = self.durations_ms.iter().copied().collect();
-        times.sort_unstable();
-        let percentile =
-            |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or(0);
         ModelStatus {
             requests_last_minute: self.requests.sum(now_ms),
             tokens_last_minute: self.tokens.sum(now_ms),
             waiting: self.waiting_for_permit,
             calling: self.in_call,
-            p50_ms: percentile(50),
-            p95_ms: percentile(95),
+            p50_ms: self.durations.percentile_ms(now_ms, 50),
+            p95_ms: self.durations.percentile_ms(now_ms, 95),
             paused_until_ms: Some(self.paused_until_ms).filter(|until| *until > now_ms),
             last_error: self.last_error_code.map(Into::into),
             ..ModelStatus::default()
@@ -99,15 +85,15 @@ mod tests {
         let status = meter.heartbeat(89_999);
         assert_eq!(status.requests_last_minute, 60);
         assert_eq!(status.tokens_last_minute, 6_000);
-        assert_eq!(status.p50_ms, 45);
-        assert_eq!(status.p95_ms, 85);
+        assert_eq!(status.p50_ms, 47);
+        assert_eq!(status.p95_ms, 95);
         assert_eq!(meter.heartbeat(200_000).requests_last_minute, 0);
     }
 
     #[test]
     fn last_error_is_cleared_by_a_good_reply() {
         let mut meter = ModelStats::default();
-        meter.record_failure("model.timeout", 5);
+        meter.record_failure(0, 5, "model.timeout");
         assert_eq!(
             meter.heartbeat(0).last_error.as_deref(),
             Some("model.timeout")

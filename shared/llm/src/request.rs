@@ -373,7 +373,7 @@ impl LlmError {
                     "check model.base_url, model.api_key, model.name and the provider's quota",
                 ),
             Self::NoApi { .. } => Failure::throttled(code, message, CONFIGURATION_PAUSE).with_next(
-                "check model.base_url: it is the address of the API, as http://127.0.0.1:11434/v1 is of Ollama's",
+                "check model.base_url: it must be the address of the API, such as http://127.0.0.1:11434/v1 for Ollama",
             ),
             Self::ContextExceeded { needed_tokens, .. }
             | Self::PromptCut { needed_tokens, .. } => Failure::permanent(code, message)

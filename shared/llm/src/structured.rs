@@ -72,7 +72,7 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
 /// As [`complete_structured`], where the first reply may have come already, in a batch. It has its line in the call log.
 ///
 /// # Errors
-/// Those of [`complete_structured`].
+/// As [`complete_structured`].
 pub async fn complete_from<T: DeserializeOwned, U>(
     client: &ModelClient,
     request: &LlmRequest,
@@ -210,7 +210,7 @@ impl CutOff {
 #[derive(Default)]
 struct FullReply {
     text: String,
-    // Those without a line in the call log.
+    // Replies without a line in the call log.
     replies: Vec<ReplyStats>,
     output_tokens: u32,
     has_thought: bool,

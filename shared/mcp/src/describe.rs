@@ -99,9 +99,12 @@ fn still_running() -> ToolError {
 fn result(described: DescribedPage) -> ToolResult<DescribeOutput> {
     let figures: Vec<String> = described.figures.iter().map(figure_text).collect();
     let summary = match figures.len() {
-        0 => format!("By sight: no figures on {}", described.locator),
+        0 => format!(
+            "From the image, unchecked: no figures on {}",
+            described.locator
+        ),
         count => format!(
-            "By sight, unchecked: {count} figures on {}",
+            "From the image, unchecked: {count} figures on {}",
             described.locator
         ),
     };

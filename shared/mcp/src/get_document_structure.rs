@@ -124,7 +124,7 @@ pub(crate) struct Node {
 // A table without its rows.
 #[derive(Serialize)]
 pub(crate) struct TableNode {
-    // Of the tool `fetch`.
+    // Id for the tool `fetch`.
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,

@@ -194,7 +194,7 @@ fn page_result(
     }
     if let Some(out_of_range) = &read.out_of_range {
         options.push(format!(
-            "{unit}s {out_of_range} are not there: the document has {unit}s 1-{}",
+            "{unit}s {out_of_range} do not exist: the document has {unit}s 1-{}",
             read.total
         ));
     }

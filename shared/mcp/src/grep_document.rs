@@ -102,7 +102,7 @@ impl ToolContext {
             limit: MAX_COUNTED,
         };
         let mut response = self.archive.grep(&scope, &options).await;
-        if matches!(&response, Err(error) if error.code == "grep.pattern") {
+        if matches!(&response, Err(error) if error.code == "grep.pattern_invalid") {
             options.fixed = true;
             response = self.archive.grep(&scope, &options).await;
         }

@@ -70,7 +70,7 @@ pub struct McpOptions<'a> {
     pub answer: AnswerSettings,
     /// `None` where no pages are drawn.
     pub page_images: Option<Arc<PageImages>>,
-    /// `None` where no model sees pages.
+    /// `None` without a vision model.
     pub vision: Option<Arc<Vision>>,
 }
 

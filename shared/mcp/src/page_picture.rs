@@ -21,13 +21,13 @@ pub(crate) async fn page_picture(
     region: PageRegion,
 ) -> Result<String, ToolError> {
     let Some(images) = &context.services.page_images else {
-        let message = "no pages are drawn here";
+        let message = "this server draws no pages";
         return Err(ToolError::unavailable("image.not_available", message)
             .with_option("get_page_content() without `image` has the text"));
     };
     let request = ImageRequest {
         region,
-        ..ImageRequest::of_page(page, WIDTH)
+        ..ImageRequest::for_page(page, WIDTH)
     };
     let png = images.image(&context.archive, listed, &request).await?;
     Ok(STANDARD.encode(png))
@@ -40,7 +40,7 @@ pub(crate) fn parse_region(text: &str) -> Result<PageRegion, ToolError> {
         return Ok(PageRegion::WHOLE);
     }
     PageRegion::from_text(text).ok_or_else(|| {
-        ToolError::invalid(format!("`{text}` is no part of a page")).with_option(
+        ToolError::invalid(format!("`{text}` is not a part of a page")).with_option(
             "image is \"page\", or left, top, width and height in fractions of it: \"0,0.5,1,0.5\" is the lower half",
         )
     })

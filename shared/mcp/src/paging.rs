@@ -31,7 +31,7 @@ impl PageRequest {
         if let Some(cursor) = cursor {
             page.offset = page.decode_cursor(cursor).ok_or_else(|| {
                 let message =
-                    "the cursor is not one of this list: the other arguments must stay the same";
+                    "the cursor belongs to another list: the other arguments must stay the same";
                 ToolError::new(ToolErrorKind::InvalidInput, "cursor.invalid", message)
                     .with_option("Call again without a cursor")
             })?;

@@ -40,6 +40,6 @@ impl FromStr for Preset {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let matching = Self::ALL.into_iter().find(|preset| preset.as_str() == name);
-        matching.ok_or_else(|| format!("`{name}` is none of all, pageindex, openai"))
+        matching.ok_or_else(|| format!("`{name}` is not one of all, pageindex, openai"))
     }
 }

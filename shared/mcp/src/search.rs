@@ -230,7 +230,7 @@ fn routed_to(filter: &AppliedFilter) -> String {
     }
 }
 
-// Those by which the matching documents differ.
+// The facets by which the matching documents differ.
 fn narrowing_facets(facets: SearchFacets) -> Vec<Facet> {
     if facets.total.at_least() < 2 {
         return Vec::new();

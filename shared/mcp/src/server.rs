@@ -105,7 +105,10 @@ impl McpServer {
         visible
             .find(|collection| requested.is_none_or(|name| collection.as_str() == name))
             .ok_or_else(|| {
-                ToolError::not_found("collection.unknown", "this key reads no such collection")
+                ToolError::not_found(
+                    "collection.unknown",
+                    "the collection does not exist, or this key may not read it",
+                )
             })
     }
 
@@ -227,7 +230,7 @@ fn work_scope(request: Option<&Parts>) -> WorkScope {
     let of_request = request.and_then(|parts| parts.extensions.get::<WorkScope>());
     of_request
         .cloned()
-        .unwrap_or_else(|| WorkScope::new(&ClientShare::of_only()))
+        .unwrap_or_else(|| WorkScope::new(&ClientShare::for_only_client()))
 }
 
 // The admitted HTTP request; `None` over stdio.

@@ -45,7 +45,7 @@ pub(crate) struct TextPassage {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     text: String,
-    // Of its page, if text recognition read it.
+    // How its page was read, if text recognition read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     ocr: Option<PageRecognition>,
@@ -80,7 +80,7 @@ impl TextPassage {
         format!(", read by OCR, confidence {confidence}%{doubtful}")
     }
 
-    // Of all but the text.
+    // Tokens of everything but the text.
     fn overhead_tokens(&self) -> usize {
         PASSAGE_OVERHEAD_TOKENS + token_cost(&self.origin())
     }
@@ -299,7 +299,7 @@ fn push_pages(
 }
 
 fn recognition(page: &Page) -> Option<PageRecognition> {
-    let mut read = PageRecognition::of_page(page)?;
+    let mut read = PageRecognition::from_page(page)?;
     read.doubtful.truncate(MAX_DOUBTFUL);
     Some(read)
 }

@@ -36,7 +36,7 @@ pub struct OptionalServices {
     pub answerers: Option<Arc<dyn AnswererFactory>>,
     /// `None` where no pages are drawn.
     pub page_images: Option<Arc<PageImages>>,
-    /// `None` where no model sees pages.
+    /// `None` without a vision model.
     pub vision: Option<Arc<Vision>>,
 }
 

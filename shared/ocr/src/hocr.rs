@@ -8,7 +8,7 @@ pub(crate) struct ReadWord {
     pub(crate) text: String,
     pub(crate) x0: f32,
     pub(crate) x1: f32,
-    /// Of its highest letter.
+    /// Top of its highest letter.
     pub(crate) top: f32,
     /// From the top to the bottom of its letters.
     pub(crate) height: f32,
@@ -43,7 +43,7 @@ impl ReadWord {
 struct LineShape {
     slope: f32,
     left: f32,
-    // Of the baseline at the left end.
+    // Height of the baseline at the left end.
     y: f32,
     height: f32,
     is_sideways: bool,

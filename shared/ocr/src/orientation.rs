@@ -22,7 +22,7 @@ const FULLEST_ROW: Range<usize> = PART_WIDTH / 10..PART_WIDTH * 4 / 5;
 const MIN_BODY: usize = 4;
 // Of the height of small letters. Ascenders and descenders reach beyond by half of it, round letters and blur by a tenth.
 const REACH: f32 = 0.3;
-// Of the height of a page: some five lines.
+// Share of the height of a page: some five lines.
 const SAMPLE_HEIGHT: f32 = 0.08;
 
 /// How the page of an image was probably turned; `None` if it seems to be upright, or nothing is seen.

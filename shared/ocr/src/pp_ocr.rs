@@ -21,7 +21,7 @@ pub(crate) struct PpOcr {
     model: Model,
     input: NodeId,
     output: NodeId,
-    // Those of the output, the blank first.
+    // The characters of the output, the blank first.
     characters: Vec<String>,
     threads: Arc<ThreadPool>,
 }

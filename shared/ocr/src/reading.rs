@@ -218,7 +218,7 @@ impl<'i> Reading<'i> {
         (self.share(self.read_well(true)) >= MIN_READABLE).then_some(Turn::Quarter)
     }
 
-    // Of all characters.
+    // Share of all characters.
     fn share(&self, characters: usize) -> f32 {
         let all: usize = self.words.iter().map(length).sum();
         characters as f32 / all.max(1) as f32
@@ -229,7 +229,7 @@ impl<'i> Reading<'i> {
         // In pixels.
         let usual = median_of_characters(heights).unwrap_or(0.0);
         let styles = type_style::type_styles(&self.scan.straight, &self.words);
-        // Of a picture without letters tesseract makes words of lines and stains, and is sure of none.
+        // In a picture without letters, tesseract takes lines and stains for words, and is sure of none.
         let has_letters = self.words.iter().any(|word| word.confidence >= READABLE);
         let placed: Vec<PlacedWord> = self
             .words

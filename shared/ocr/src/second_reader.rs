@@ -14,12 +14,12 @@ pub(crate) const LINE_HEIGHT: usize = 48;
 /// Wider ones are not read: no number is, but a row of dots before one may be.
 pub(crate) const MAX_LINE_WIDTH: usize = 1024;
 
-// Of the height of a line, above and below it.
+// Share of the height of a line, above and below it.
 const MARGIN: f32 = 0.15;
-// Of the height of a line, before and after a word, but not beyond the middle of the gap to the next word: digits that the
+// Share of the height of a line, before and after a word, but not beyond the middle of the gap to the next word: digits that the
 // first reader cut off are there.
 const REACH: f32 = 0.4;
-// Of the height of a line, from its top to the baseline (Times and Helvetica: 0.77).
+// Share of the height of a line, from its top to the baseline (Times and Helvetica: 0.77).
 const ASCENT: f32 = 0.77;
 
 /// Reads the text in an image of one line.
@@ -198,7 +198,7 @@ mod tests {
             word("b", 150.0, 98.0, 96),
         ];
         confirm(words, &close, 10);
-        // Of 40 pixels of the image, 48 of the line show 52: 16 more on each side, or 5.
+        // A line of 48 pixels shows 52 of the 40 pixels of the image: 16 more on each side, or 5.
         let [alone, close] = [alone, close].map(|reader| reader.widths.into_inner().unwrap());
         assert_eq!((alone, close), (vec![66], vec![46]));
     }

@@ -45,7 +45,7 @@ fn count(image: &Gray) -> usize {
         .sum()
 }
 
-// Of the third of five rows.
+// Whether a pixel of the third of five rows is a speckle.
 fn is_speckle(rows: &[&[u8]], x: usize) -> bool {
     let [first, second, middle, fourth, last] = rows else {
         return false;

@@ -83,7 +83,7 @@ pub(crate) fn upright_turn(
     let arguments = ["-", "-", "--psm", "0"];
     let output = match run(&request.program, &arguments, Some(image), budget) {
         Ok(output) => output,
-        // Of a page with few letters tesseract says so with its status.
+        // The status of tesseract says that a page has few letters.
         Err(RunFailure::Failed(_)) => return Ok(None),
         Err(failure) => return Err(failure.into_error(request)),
     };
@@ -188,7 +188,7 @@ pub(crate) fn failed(why: impl Into<String>) -> ExtractError {
     )
 }
 
-// Of a program with all that it starts.
+// Limits of a program with all that it starts.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     cpu_seconds: u64,

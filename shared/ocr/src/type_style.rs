@@ -104,8 +104,7 @@ impl Shades {
         }
         let columns = clamped(word.x0, word.x1, image.width);
         let rows = clamped(word.top, word.top + word.height, image.height);
-        let rows = image.rows().take(rows.end).skip(rows.start);
-        let rows = rows.map(|row| {
+        let rows = image.rows().take(rows.end).skip(rows.start).map(|row| {
             row[columns.clone()]
                 .iter()
                 .map(|pixel| {

@@ -11,9 +11,9 @@ use crate::skew;
 
 // Pixels of the page for one of the image on which letters are searched for.
 const SHRINK: usize = 2;
-// Of the usual height of a word: letters of a small and of a large font.
+// Share of the usual height of a word: letters of a small and of a large font.
 const LETTER_HEIGHT: RangeInclusive<f32> = 0.5..=3.0;
-// Of that height. Letters that touch are wider; rules and frames are wider still.
+// Share of that height. Letters that touch are wider; rules and frames are wider still.
 const MAX_LETTER_WIDTH: f32 = 4.0;
 // Of the box around a letter. Frames and scratches have less ink.
 const MIN_FILL: f32 = 0.1;
@@ -26,7 +26,7 @@ const ROW_MARGIN: usize = 20;
 #[derive(Debug)]
 pub(crate) struct UnreadRows {
     pub(crate) image: Gray,
-    /// Of the page, from its top.
+    /// First row, from the top of the page.
     pub(crate) first: usize,
 }
 
@@ -85,7 +85,7 @@ struct Component {
     pixels: usize,
 }
 
-// Of an image in which pixels other than 0 are ink.
+// Components of an image in which pixels other than 0 are ink.
 fn components(ink: &Gray) -> Vec<Component> {
     let mut ink = ink.clone();
     let mut found = Vec::new();

@@ -129,7 +129,7 @@ impl Operations {
         }))
     }
 
-    // Of these runs, those that the job opened and whose documents have no newer version and no tree of it.
+    // The runs that the job opened and whose documents have no newer version and no tree of it.
     async fn still_failed(
         &self,
         job: &JobId,

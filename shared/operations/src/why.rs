@@ -30,7 +30,7 @@ pub struct WhyReport {
 }
 
 impl WhyReport {
-    fn of_job(job: Option<JobId>, run: Option<RunId>, diagnosis: Diagnosis) -> Self {
+    fn for_job(job: Option<JobId>, run: Option<RunId>, diagnosis: Diagnosis) -> Self {
         Self {
             document: None,
             job,
@@ -41,7 +41,7 @@ impl WhyReport {
 }
 
 impl Operations {
-    /// Explains the job or document that `locator` names. While servers are away, that is the answer.
+    /// Explains the job or document that `locator` names. While servers are unavailable, that is the answer.
     ///
     /// # Errors
     /// [`OperationsError`] when it names nothing.
@@ -77,7 +77,7 @@ impl Operations {
         }
         let job = facts.jobs.iter().find(|job| job.job.0 == locator);
         let job = job.map(|job| job.job.clone());
-        Ok(WhyReport::of_job(job, None, diagnosis::diagnose(&facts)))
+        Ok(WhyReport::for_job(job, None, diagnosis::diagnose(&facts)))
     }
 
     /// Explains a job from what [`Operations::observe`] found.
@@ -111,7 +111,7 @@ impl Operations {
         if !self.is_live && !is_over(worst.1.cause) && !is_stopped {
             worst.1 = offline_diagnosis(self.writer());
         }
-        Ok(WhyReport::of_job(
+        Ok(WhyReport::for_job(
             Some(manifest.job.clone()),
             worst.0,
             worst.1,

@@ -295,7 +295,7 @@ impl FolderCollector {
         Some(ListedFiles::Folder(folder))
     }
 
-    // Those without a folder are documents.
+    // Submissions without a folder are documents.
     fn take_submissions(&mut self) -> Vec<ListedFiles> {
         let alone = std::mem::take(&mut self.submissions);
         let alone = alone.into_values().flatten();

@@ -45,7 +45,7 @@ pub(crate) fn recognized(
     )
 }
 
-// What a model that sees is asked: the pages that were read, but not surely.
+// What a vision model is asked: the pages that were read, but not surely.
 fn unsure_pages(
     settings: &RunSettings,
     source: Digest,

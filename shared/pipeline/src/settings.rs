@@ -31,7 +31,7 @@ pub struct RunSettings {
     /// were models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
-    /// The model that sees. Skipped like `model`.
+    /// The vision model. Skipped like `model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vision: Option<VisionSettings>,
 }
@@ -63,11 +63,11 @@ pub struct OcrSettings {
     pub second_reader: String,
 }
 
-/// A model that sees the images of pages.
+/// A vision model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VisionSettings {
-    /// The provider's name of the model; empty: no model sees anything.
+    /// The provider's name of the model; empty: none.
     pub model: String,
 }
 

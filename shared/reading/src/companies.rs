@@ -27,8 +27,10 @@ pub fn company_key(name: &str) -> String {
         .split(|c: char| !c.is_alphanumeric() && c != '&')
         .filter(|word| !word.is_empty())
         .collect();
-    let is_name = |word: &&str| *word != "the" && !LEGAL_FORMS.contains(word);
-    let end = words.iter().rposition(is_name).map_or(0, |last| last + 1);
+    let end = words
+        .iter()
+        .rposition(|word| *word != "the" && !LEGAL_FORMS.contains(word))
+        .map_or(0, |last| last + 1);
     match &words[..end] {
         [] => words.join(" "),
         ["the", name @ ..] => name.join(" "),

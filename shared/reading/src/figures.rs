@@ -92,10 +92,12 @@ impl DisplayedFigures {
 
 // The different words of each name, joined.
 fn names(fact: &TaggedFact<'_>) -> BTreeSet<String> {
-    let members = fact.dimensions.iter();
-    let members: Vec<String> = members.map(|(_, member)| concept_words(member)).collect();
-    let members = tokenize(&members.join(" "));
-    let members: Vec<String> = members
+    let members: Vec<String> = fact
+        .dimensions
+        .iter()
+        .map(|(_, member)| concept_words(member))
+        .collect();
+    let members: Vec<String> = tokenize(&members.join(" "))
         .into_iter()
         .filter(|word| !MEMBER_WORDS.contains(word.as_str()))
         .collect();
@@ -196,21 +198,23 @@ fn period_terms(period: &QueryPeriod, words: &[String]) -> Vec<String> {
 
 // The length of a period in months, by normalized words.
 fn stated_months(words: &[String]) -> Option<u32> {
-    let count = |pair: &[String]| match (pair[0].as_str(), pair[1].as_str()) {
-        ("three" | "3", "month") => Some(3),
-        ("six" | "6", "month") => Some(6),
-        ("nine" | "9", "month") => Some(9),
-        ("twelv" | "12", "month") => Some(12),
-        _ => None,
-    };
-    let unit = |word: &String| match word.as_str() {
-        "quarter" => Some(3),
-        "half" => Some(6),
-        "year" | "annual" => Some(12),
-        _ => None,
-    };
-    let counted = words.windows(2).find_map(count);
-    counted.or_else(|| words.iter().find_map(unit))
+    let counted = words
+        .windows(2)
+        .find_map(|pair| match (pair[0].as_str(), pair[1].as_str()) {
+            ("three" | "3", "month") => Some(3),
+            ("six" | "6", "month") => Some(6),
+            ("nine" | "9", "month") => Some(9),
+            ("twelv" | "12", "month") => Some(12),
+            _ => None,
+        });
+    counted.or_else(|| {
+        words.iter().find_map(|word| match word.as_str() {
+            "quarter" => Some(3),
+            "half" => Some(6),
+            "year" | "annual" => Some(12),
+            _ => None,
+        })
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ const MAX_LETTERS: usize = 40_000;
 // With fewer letters, chance decides.
 const MIN_LETTERS: usize = 40;
 
-/// ISO 639-1 code; `None` if no language stands out.
+/// ISO 639-1 code; `None` if no language is clear.
 pub fn detect_language<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     let mut counts = ScriptCounts {
         hits: vec![0; LATIN_WORDS.len()],

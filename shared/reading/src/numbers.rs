@@ -36,12 +36,12 @@ pub struct NumberMention {
     value: f64,
     // Digits after the decimal point.
     decimals: i32,
-    // A scale word beside the number, such as million.
+    // A scale word next to the number, such as million.
     scale: Option<f64>,
     // Written as negative: `(5)`, `-5`.
     is_negative: bool,
     is_percent: bool,
-    // A sign or a word beside the number.
+    // A sign or a word next to the number.
     currency: Option<Currency>,
     // Counts the things named after it: `31 stores`.
     is_count: bool,
@@ -73,7 +73,7 @@ impl NumberMention {
         self.decimals.unsigned_abs()
     }
 
-    /// The scale word beside the number, as a factor.
+    /// The scale word next to the number, as a factor.
     pub fn own_scale(&self) -> Option<f64> {
         self.scale
     }

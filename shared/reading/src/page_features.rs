@@ -122,7 +122,7 @@ impl PageFeatures {
                 label_end.get_or_insert(word.as_ptr() as usize - line.as_ptr() as usize);
             }
         }
-        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words beside years and days.
+        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words other than years and days.
         if !years.is_empty()
             && text_words <= 2 + 3 * years.len()
             && words <= 24

@@ -112,11 +112,6 @@ pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
     let mut open_at: Option<Range<usize>> = None;
     let mut age = 0;
     let words = words(text);
-    // `Year Ended` is a length; the word alone is not.
-    let is_length = |index: usize, part: StatedPeriod| {
-        let next = words.get(index + 1).map(|(_, next)| next.as_str());
-        part.length != Some(12) || matches!(next, Some("ended" | "months"))
-    };
     let mut has_length = false;
     for (index, (at, word)) in words.iter().enumerate() {
         let next = words.get(index + 1).map(|(_, next)| next.as_str());
@@ -147,8 +142,10 @@ pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
             if open_at.is_none() {
                 open = StatedPeriod::default();
             }
+            // `Year Ended` is a length; the word alone is not.
+            let is_length = part.length != Some(12) || matches!(next, Some("ended" | "months"));
             // `Three Months Ended June 30, Year Ended June 30,`
-            let is_new = part.length.is_some() && is_length(index, part);
+            let is_new = part.length.is_some() && is_length;
             let has_words = matches!(word.as_str(), "year" | "years")
                 || next.is_some_and(|next| next.starts_with("month"));
             if is_new && has_words && has_length && part.length != open.length {

@@ -20,7 +20,7 @@ const YEARS: Range<u16> = 1980..2050;
 pub struct QueryPeriod {
     /// Years it names, ascending.
     pub years: Vec<u16>,
-    /// Those of them that are named as years of a report: `FY23`, `the year ended …`, `at the end of 2023`.
+    /// The years that are named as years of a report: `FY23`, `the year ended …`, `at the end of 2023`.
     pub reported: Vec<u16>,
     /// 1 to 4.
     pub quarter: Option<u8>,
@@ -56,70 +56,70 @@ impl QueryPeriod {
     pub fn parse(text: &str) -> (Self, String) {
         let mut reader = Reader {
             text,
-            pieces: pieces(text),
+            tokens: tokens(text),
             period: Self::default(),
             rewrites: Vec::new(),
         };
         let mut at = 0;
-        while at < reader.pieces.len() {
+        while at < reader.tokens.len() {
             at += reader.read(at).max(1);
         }
         let mut period = reader.period;
         period.years.sort_unstable();
         period.years.dedup();
         if period.years.is_empty() {
-            period.latest = latest_period(&reader.pieces);
+            period.latest = latest_period(&reader.tokens);
         }
         (period, rewrite(text, &reader.rewrites))
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PieceKind {
+enum TokenKind {
     Letters,
     Digits,
 }
 
 // A run of letters or of digits, in lower case.
-struct Piece {
-    kind: PieceKind,
+struct Token {
+    kind: TokenKind,
     lower: String,
     range: Range<usize>,
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
     for (at, c) in text.char_indices() {
         let kind = match c {
-            c if c.is_ascii_digit() => PieceKind::Digits,
-            c if c.is_alphabetic() => PieceKind::Letters,
+            c if c.is_ascii_digit() => TokenKind::Digits,
+            c if c.is_alphabetic() => TokenKind::Letters,
             _ => continue,
         };
-        match pieces.last_mut() {
+        match tokens.last_mut() {
             Some(last) if last.kind == kind && last.range.end == at => {
                 last.range.end = at + c.len_utf8();
                 last.lower.extend(c.to_lowercase());
             }
-            _ => pieces.push(Piece {
+            _ => tokens.push(Token {
                 kind,
                 lower: c.to_lowercase().collect(),
                 range: at..at + c.len_utf8(),
             }),
         }
     }
-    pieces
+    tokens
 }
 
 struct Reader<'t> {
     text: &'t str,
-    pieces: Vec<Piece>,
+    tokens: Vec<Token>,
     period: QueryPeriod,
     // What to write instead of these parts of the text.
     rewrites: Vec<(Range<usize>, String)>,
 }
 
 impl Reader<'_> {
-    // Reads what starts at a piece. Returns how many pieces it takes; 0 if it is nothing.
+    // Reads what starts at a token. Returns how many tokens it takes; 0 if it is nothing.
     fn read(&mut self, at: usize) -> usize {
         for read in [
             Self::read_date,
@@ -136,23 +136,23 @@ impl Reader<'_> {
     }
 
     fn word(&self, at: usize) -> &str {
-        self.pieces.get(at).map_or("", |piece| &piece.lower)
+        self.tokens.get(at).map_or("", |token| &token.lower)
     }
 
     fn digits(&self, at: usize) -> &str {
-        self.pieces
+        self.tokens
             .get(at)
-            .filter(|piece| piece.kind == PieceKind::Digits)
-            .map_or("", |piece| &piece.lower)
+            .filter(|token| token.kind == TokenKind::Digits)
+            .map_or("", |token| &token.lower)
     }
 
-    // The text between a piece and the one before it.
+    // The text between a token and the one before it.
     fn gap(&self, at: usize) -> &str {
         match (
-            at.checked_sub(1).and_then(|before| self.pieces.get(before)),
-            self.pieces.get(at),
+            at.checked_sub(1).and_then(|before| self.tokens.get(before)),
+            self.tokens.get(at),
         ) {
-            (Some(before), Some(piece)) => &self.text[before.range.end..piece.range.start],
+            (Some(before), Some(token)) => &self.text[before.range.end..token.range.start],
             _ => " ",
         }
     }
@@ -161,13 +161,13 @@ impl Reader<'_> {
         self.gap(at).is_empty()
     }
 
-    // Digits that continue as a decimal, a percentage or a sum of money are no year.
+    // Digits that continue as a decimal, a percentage or a sum of money are not a year.
     fn is_amount(&self, at: usize) -> bool {
-        let Some(piece) = self.pieces.get(at) else {
+        let Some(token) = self.tokens.get(at) else {
             return true;
         };
-        let before = self.text[..piece.range.start].chars().next_back();
-        let mut after = self.text[piece.range.end..].chars();
+        let before = self.text[..token.range.start].chars().next_back();
+        let mut after = self.text[token.range.end..].chars();
         let next = after.next();
         let decimals =
             matches!(next, Some('.' | ',')) && after.next().is_some_and(|c| c.is_ascii_digit());
@@ -201,7 +201,7 @@ impl Reader<'_> {
             return 0;
         }
         if joined && let Some(year) = year(self.digits(at + 2)) {
-            // Month first, as in the United States, unless that is no month.
+            // Month first, as in the United States, unless that is not a month.
             let (month, day) = match is_day(numbers[0], numbers[1]) {
                 true => (numbers[0], numbers[1]),
                 false => (numbers[1], numbers[0]),
@@ -238,15 +238,15 @@ impl Reader<'_> {
         let Some((quarter, mut count, rest)) = self.quarter_at(at) else {
             return 0;
         };
-        let start = self.pieces[at].range.start;
-        let mut end = self.pieces[at + count - 1].range.end;
+        let start = self.tokens[at].range.start;
+        let mut end = self.tokens[at + count - 1].range.end;
         let mut written = rest.as_deref().and_then(year_of_digits);
         if written.is_none() {
             let (year, years) = self.year_after(at + count);
             if let Some(year) = year {
                 written = Some(year);
                 count += years;
-                end = self.pieces[at + count - 1].range.end;
+                end = self.tokens[at + count - 1].range.end;
             }
         }
         self.period.quarter = self.period.quarter.or(Some(quarter));
@@ -254,7 +254,7 @@ impl Reader<'_> {
             self.add_reported(year);
         }
         // Words of a quarter occur in texts as they are; abbreviations do not.
-        let is_word = self.word(at).len() > 2 && self.pieces[at].kind == PieceKind::Letters
+        let is_word = self.word(at).len() > 2 && self.tokens[at].kind == TokenKind::Letters
             || ORDINALS
                 .iter()
                 .any(|(ordinal, _)| self.text[start..end].to_lowercase().starts_with(ordinal));
@@ -268,7 +268,7 @@ impl Reader<'_> {
         count
     }
 
-    // The quarter at a piece, how many pieces it takes, and digits written on after its number (`Q22023`).
+    // The quarter at a token, how many tokens it takes, and digits written on after its number (`Q22023`).
     fn quarter_at(&self, at: usize) -> Option<(u8, usize, Option<String>)> {
         let word = self.word(at);
         let joined_next = self.is_joined(at + 1);
@@ -276,7 +276,7 @@ impl Reader<'_> {
             let digits = self.digits(at + 1);
             let number = quarter_number(digits.get(..1)?)?;
             let rest = &digits[1..];
-            // `Q1FY23` goes on with a year, `H1N1` is no half of a year.
+            // `Q1FY23` goes on with a year, `H1N1` is not half of a year.
             let ends = !self.is_joined(at + 2) || self.word(at + 2) == "fy";
             let fits = joined_next && ends && [0, 2, 4].contains(&rest.len());
             // A half ends with its second quarter.
@@ -298,11 +298,11 @@ impl Reader<'_> {
             let quarter = if is_half { number * 2 } else { number };
             return (quarter <= 4).then_some((quarter, 2, None));
         }
-        // `1st` is two pieces.
-        let (ordinal, count) = match self.pieces.get(at)?.kind {
-            PieceKind::Letters => (word.to_owned(), 1),
-            PieceKind::Digits if joined_next => (format!("{word}{}", self.word(at + 1)), 2),
-            PieceKind::Digits => return None,
+        // `1st` is two tokens.
+        let (ordinal, count) = match self.tokens.get(at)?.kind {
+            TokenKind::Letters => (word.to_owned(), 1),
+            TokenKind::Digits if joined_next => (format!("{word}{}", self.word(at + 1)), 2),
+            TokenKind::Digits => return None,
         };
         let number: u8 = ORDINALS.get(&ordinal)?.parse().ok()?;
         let number = Some(number).filter(|number| *number <= 4)?;
@@ -315,7 +315,7 @@ impl Reader<'_> {
         }
     }
 
-    // A year right after a quarter: `'23`, ` 2023`, `-23`, ` FY23`, ` of fiscal 2023`. Returns the pieces it takes, too.
+    // A year right after a quarter: `'23`, ` 2023`, `-23`, ` FY23`, ` of fiscal 2023`. Returns the tokens it takes, too.
     fn year_after(&self, at: usize) -> (Option<u16>, usize) {
         let mut next = at;
         while [
@@ -358,7 +358,7 @@ impl Reader<'_> {
                 "fiscal" => next,
                 _ => at,
             };
-            let range = self.pieces[from].range.start..self.pieces[next].range.end;
+            let range = self.tokens[from].range.start..self.tokens[next].range.end;
             let range = self.after_apostrophe(range);
             self.rewrites.push((range, year.to_string()));
         }
@@ -392,14 +392,14 @@ impl Reader<'_> {
             && let Some(year) = year_of_digits(digits)
         {
             self.add_year(year);
-            let range = self.after_apostrophe(self.pieces[at].range.clone());
+            let range = self.after_apostrophe(self.tokens[at].range.clone());
             self.rewrites.push((range, year.to_string()));
             return 1;
         }
         0
     }
 
-    // The second year of `2019-20`, `2019/20` or `FY19-21`. Returns the pieces it takes.
+    // The second year of `2019-20`, `2019/20` or `FY19-21`. Returns the tokens it takes.
     fn read_span_end(&mut self, at: usize, from: u16) -> usize {
         let digits = self.digits(at + 1);
         if digits.len() != 2
@@ -416,7 +416,7 @@ impl Reader<'_> {
             return 0;
         }
         self.add_year(to);
-        let range = self.pieces[at + 1].range.clone();
+        let range = self.tokens[at + 1].range.clone();
         self.rewrites.push((range, to.to_string()));
         1
     }
@@ -468,8 +468,8 @@ fn is_day(month: u64, day: u64) -> bool {
 }
 
 // "latest", "most recent", "last year", "past three fiscal years", "three-year average".
-fn latest_period(pieces: &[Piece]) -> Option<LatestPeriod> {
-    let words: Vec<&str> = pieces.iter().map(|piece| piece.lower.as_str()).collect();
+fn latest_period(tokens: &[Token]) -> Option<LatestPeriod> {
+    let words: Vec<&str> = tokens.iter().map(|token| token.lower.as_str()).collect();
     let unit = |word: &str| match word {
         "year" | "years" | "annual" => Some(LatestPeriod::Year),
         "quarter" | "quarters" | "quarterly" => Some(LatestPeriod::Quarter),

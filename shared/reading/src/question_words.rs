@@ -1,6 +1,6 @@
 //! Words with which people ask, in questions about anything. They name no subject, so no document has to have them.
 //!
-//! Interrogatives, auxiliaries, pronouns and prepositions are stop words of the tokenizer. Beside them, a question has a
+//! Interrogatives, auxiliaries, pronouns and prepositions are stop words of the tokenizer. A question also has a
 //! closed class of words: verbs that say what to do with a text or what a text does, verbs that mean little without their
 //! object, verbs of change, parts of texts, and words of amount. Each class is listed with its irregular forms; others have
 //! the same stem.

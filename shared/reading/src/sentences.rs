@@ -51,7 +51,7 @@ fn ends_at(sentence: &str, after: &str) -> bool {
 /// white space.
 ///
 /// Sentences do not end at abbreviations (`Inc.`, `U.S.`), initials (`J.`, but `Part I.`), or the number that begins an entry of
-/// a list (`1.`) or stands before a title (`Item 7. “Properties”`), nor before a small letter.
+/// a list (`1.`) or precedes a title (`Item 7. “Properties”`), nor before a small letter.
 ///
 /// ```
 /// use stemma_reading::sentences::ends_sentence;
@@ -94,11 +94,10 @@ pub fn is_abbreviation(word: &str) -> bool {
     let Some(bare) = word.trim_start_matches(OPENING).strip_suffix('.') else {
         return false;
     };
-    let is_initial = |part: &str| {
-        let mut chars = part.chars();
-        chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
-    };
-    bare.split('.').all(is_initial) || ABBREVIATIONS.contains(&bare.to_lowercase())
+    let has_initials = bare
+        .split('.')
+        .all(|part| part.starts_with(char::is_alphabetic) && part.chars().count() == 1);
+    has_initials || ABBREVIATIONS.contains(&bare.to_lowercase())
 }
 
 fn is_numbered_part(word: &str) -> bool {

@@ -34,7 +34,7 @@ pub fn says(text: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| text.contains(&plain(phrase)))
 }
 
-/// A text without what stands in parentheses: `Net income (loss)`.
+/// A text without what is in parentheses: `Net income (loss)`.
 pub fn without_parentheses(text: &str) -> String {
     let mut depth = 0_u32;
     let mut bare = String::new();

@@ -105,7 +105,7 @@ pub struct TokenizedText {
 
 #[derive(Debug, Clone, Copy)]
 struct WordPlace {
-    // Of the word in `joined`.
+    // Range of the word in `joined`.
     start: u32,
     end: u32,
     // Where the word starts in the text.

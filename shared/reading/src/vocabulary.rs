@@ -50,7 +50,7 @@ impl Deref for WordList {
     }
 }
 
-/// Words with what they stand for, in the order of their file: `cashflow = cash flow`.
+/// Words with their meanings, in the order of their file: `cashflow = cash flow`.
 #[derive(Debug)]
 pub struct WordMap {
     pairs: Vec<(&'static str, &'static str)>,

@@ -41,7 +41,7 @@ pub fn draw(
 ///
 /// # Errors
 ///
-/// Those of [`draw`].
+/// As [`draw`].
 pub fn draw_smooth(
     bytes: &[u8],
     password: Option<&str>,
@@ -66,11 +66,11 @@ fn draw_with(
     let pages = file.pages();
     let page = pages.get(request.page.index()).ok_or_else(|| {
         let message = format!(
-            "the file has {} pages, and page {} is asked for",
+            "the file has {} pages, but page {} is asked for",
             pages.len(),
             request.page
         );
-        ExtractError::new("image.no_page", message, "ask for a page that is there")
+        ExtractError::new("image.no_page", message, "ask for a page that exists")
     })?;
     let (width, height) = page.render_dimensions();
     let placement =

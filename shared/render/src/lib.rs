@@ -9,7 +9,7 @@
 //! ```
 //! use stemma_extract::{ImageRequest, Limits};
 //! # let page = stemma_document::PageNo::FIRST;
-//! let request = ImageRequest::of_page(page, 1_000);
+//! let request = ImageRequest::for_page(page, 1_000);
 //! let error = stemma_render::draw(b"<html></html>", None, &Limits::default(), &request).unwrap_err();
 //! assert_eq!(error.code, "pdf.not_a_pdf");
 //! ```
@@ -31,7 +31,7 @@ pub const REVISION: u32 = 1;
 ///
 /// # Errors
 ///
-/// Those of [`draw`].
+/// As [`draw`].
 pub fn draw_png(job: &ExtractJob, request: &ImageRequest) -> Result<Vec<u8>, ExtractError> {
     let bitmap = draw(&job.bytes, job.password.as_deref(), &job.limits, request)?;
     bitmap.to_png().map_err(|error| {

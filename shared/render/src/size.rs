@@ -71,7 +71,7 @@ mod tests {
     fn size(width: f32, height: f32, scale: ImageScale) -> Option<(u16, u16)> {
         let request = ImageRequest {
             scale,
-            ..ImageRequest::of_page(PageNo::FIRST, 1_000)
+            ..ImageRequest::for_page(PageNo::FIRST, 1_000)
         };
         Placement::new(width, height, &request).map(|at| (at.width, at.height))
     }
@@ -104,7 +104,7 @@ mod tests {
     fn a_region_fills_the_image() {
         let request = ImageRequest {
             region: PageRegion::new(0.5, 0.25, 0.25, 0.5).unwrap(),
-            ..ImageRequest::of_page(PageNo::FIRST, 500)
+            ..ImageRequest::for_page(PageNo::FIRST, 500)
         };
         let at = Placement::new(400.0, 800.0, &request).unwrap();
         assert_eq!((at.width, at.height), (500, 2_000));

@@ -38,7 +38,7 @@ fn drawn(file: &[u8], request: &ImageRequest) -> Bitmap {
 }
 
 fn page(width: u32) -> ImageRequest {
-    ImageRequest::of_page(PageNo::FIRST, width)
+    ImageRequest::for_page(PageNo::FIRST, width)
 }
 
 // The box of dark pixels: left, top, right and bottom, exclusive.
@@ -144,7 +144,7 @@ fn pages_that_cannot_be_drawn_have_an_error() {
         (&b""[..], 1, "input.empty"),
         (&b"%PDF-1.7\n"[..], 1, "pdf.no_pages"),
     ] {
-        let request = ImageRequest::of_page(PageNo::new(number).unwrap(), 100);
+        let request = ImageRequest::for_page(PageNo::new(number).unwrap(), 100);
         let error = draw(bytes, None, &Limits::default(), &request).unwrap_err();
         assert_eq!(error.code, code);
     }

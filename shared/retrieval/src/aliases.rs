@@ -274,10 +274,10 @@ fn add_file_aliases(name: &str, add: &mut impl FnMut(AliasStrength, String)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stemma_catalog::fixtures::{entry, of_company};
+    use stemma_catalog::fixtures::{company_entry, entry};
 
     fn names(issuer: &str) -> Vec<(AliasStrength, String)> {
-        aliases(&of_company("x.pdf", issuer), None)
+        aliases(&company_entry("x.pdf", issuer), None)
             .into_iter()
             .map(|alias| (alias.strength, alias.name))
             .collect()

@@ -121,7 +121,7 @@ impl QueryTerms {
 
     /// [`QueryTerms::worth`] with words and groups multiplied by how rare they are.
     pub fn rare_worth(&self, found: &TermMatches<'_>, rarity: &TermRarity<'_>) -> f32 {
-        self.weighed(found, |term| rarity.of_term(term))
+        self.weighed(found, |term| rarity.inverse_frequency(term))
     }
 
     fn weighed(&self, found: &TermMatches<'_>, factor: impl Fn(Term<'_>) -> f32) -> f32 {
@@ -192,8 +192,7 @@ impl<'q> TermRarity<'q> {
         rarity
     }
 
-    // The inverse document frequency.
-    fn of_term(&self, term: Term<'_>) -> f32 {
+    fn inverse_frequency(&self, term: Term<'_>) -> f32 {
         let count = self.counts.get(&term).copied().unwrap_or(0);
         (1.0 + self.texts as f32 / (1.0 + count as f32)).ln()
     }

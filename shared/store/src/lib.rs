@@ -6,7 +6,7 @@
 //!   engine.
 //! - [`limit`] is the port to the rate limits and accounts that all processes share, with an adapter for memory; [`spend`]
 //!   has the amounts, and [`model_status`] what a process reports about its models.
-//! - [`minute_window`] counts what happened in the last minute.
+//! - [`minute_window`] counts what happened in the last minute, [`latency`] how long it took in the last minutes.
 //! - [`env`](mod@env) is the clock, randomness and spawning; [`work`] the share of a machine that a request may use.
 
 pub mod artifact;
@@ -14,6 +14,7 @@ pub mod blobs;
 pub mod env;
 pub mod failure;
 pub mod key;
+pub mod latency;
 pub mod limit;
 pub mod minute_window;
 pub mod model_status;

@@ -18,9 +18,9 @@ pub struct ModelStatus {
     pub waiting: u32,
     /// Calls in flight.
     pub calling: u32,
-    /// Median duration of a call, in milliseconds.
+    /// Median duration of a call over the last minutes, in milliseconds.
     pub p50_ms: u64,
-    /// 95th percentile of the duration of a call, in milliseconds.
+    /// 95th percentile of that duration, in milliseconds.
     pub p95_ms: u64,
     /// End of the current breaker interval, in which no call is made.
     pub breaker_open_until_ms: Option<Millis>,

@@ -11,7 +11,7 @@ use crate::port_error::{PortError, PortResult};
 use crate::port_layer::{Layered, PortLayer};
 
 /// Limits the time of port calls, for commands that a person waits for. After one call without an answer all others fail
-/// at once: a server that is away delays a command only once.
+/// at once: a server that is unavailable delays a command only once.
 #[derive(Clone)]
 pub struct TimeLimit(Arc<TimeLimitState>);
 

@@ -53,7 +53,7 @@ fn state(state: ClaimState) -> Markup {
     let (name, text) = match state {
         ClaimState::Computed => ("computed", "computed"),
         ClaimState::Verified => ("verified", "verified"),
-        ClaimState::BySight => ("by-sight", "by sight"),
+        ClaimState::FromImage => ("from-image", "from an image"),
         ClaimState::Unverified => ("unverified", "not verified"),
     };
     html! { span.badge data-claim=(name) { (text) } }
@@ -68,8 +68,8 @@ fn claim_entry(context: &PageContext, claim: &Claim) -> Markup {
                 " " (state(claim.state()))
             }
             @if let Some(computation) = &claim.computation { (formula(computation)) }
-            @if claim.state() == ClaimState::BySight {
-                p.note { "A model read this from the picture of "
+            @if claim.state() == ClaimState::FromImage {
+                p.note { "A model read this from the image of "
                     @for (at, page) in claim.by_sight.iter().enumerate() {
                         @if at > 0 { ", " }
                         @let document = stemma_archive::document_part(&page.locator);

@@ -402,8 +402,8 @@ impl Matrix {
         let companies = facets
             .iter()
             .filter(|facet| facet.field == Property::Company.facet_name())
-            .flat_map(|facet| &facet.values);
-        let companies = companies.take(MATRIX_COMPANIES);
+            .flat_map(|facet| &facet.values)
+            .take(MATRIX_COMPANIES);
         let companies: Vec<&str> = companies.map(|company| company.value.as_str()).collect();
         let rows = (Property::Company, companies.as_slice());
         let counted = archive.cross_count(selected, rows, Property::FiscalYear)?;

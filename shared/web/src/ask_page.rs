@@ -32,7 +32,7 @@ pub(crate) struct Question {
     scope: String,
     #[serde(default, rename = "where")]
     filter: String,
-    // Of a box that is ticked.
+    // Set if the box is ticked.
     see: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn form(
         h1 { "Ask" }
         p { "Answers come from the documents, and each claim is checked against the page it cites." }
         @if !has_model { (without_model()) }
-        @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, and not ask: it lacks the scope " code { "ask" } "." } }
+        @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, but not ask: it lacks the scope " code { "ask" } "." } }
         (question_form(&context, &state, context.param("q").unwrap_or_default()))
     };
     Ok(page(
@@ -72,9 +72,9 @@ fn has_model(state: &AppState, context: &PageContext) -> Result<bool, Problem> {
 fn without_model() -> Markup {
     html! {
         div.remarks role="status" {
-            p { "This server has no model, so questions show what a search finds. To have answers, start it with a model that speaks the interface of OpenAI, for example one that Ollama runs on this machine:" }
+            p { "This server has no model, so questions show what a search finds. To get answers, start it with a model that has an OpenAI-compatible API, for example one that Ollama runs on this machine:" }
             pre tabindex="0" { code {
-                "OLLAMA_CONTEXT_LENGTH=16384 ollama serve     # in a terminal of its own\n"
+                "OLLAMA_CONTEXT_LENGTH=16384 ollama serve     # in another terminal\n"
                 "export STEMMA_MODEL__NAME=qwen3:8b STEMMA_MODEL__BASE_URL=http://127.0.0.1:11434/v1 STEMMA_MODEL__TIMEOUT_SECONDS=600\n"
                 "stemma doctor          # checks that the model answers\n"
                 "stemma serve"

@@ -63,7 +63,7 @@ pub(crate) async fn compare(
             Some(Ok(compared)) => (comparison(&context, compared)),
             // The form keeps what was entered.
             Some(Err(problem)) => div.remarks role="alert" { (problem_text(problem)) },
-            None => p.note { "Name documents as the archive lists them. Without an earlier one, the filing before it is taken." },
+            None => p.note { "Name documents as the archive lists them. Without an earlier one, the previous filing is used." },
         }
     };
     let mut response = page(

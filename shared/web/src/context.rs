@@ -33,7 +33,7 @@ pub(crate) struct PageContext {
     pub form_token: FormToken,
     pub is_signed_in: bool,
     pub may_ask: bool,
-    /// Have a model that sees describe pages.
+    /// Have a vision model describe pages.
     pub may_describe: bool,
     /// Control jobs, submit and remove documents.
     pub may_write: bool,
@@ -116,8 +116,7 @@ impl PageContext {
         let words = words
             .iter()
             .copied()
-            .chain(collection.into_iter().flatten());
-        let words = words
+            .chain(collection.into_iter().flatten())
             .map(stemma_archive::shell_quoted)
             .collect::<Vec<_>>()
             .join(" ");

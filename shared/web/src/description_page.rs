@@ -18,7 +18,7 @@ use crate::layout::{collection_field, page, token_field};
 use crate::security::Form;
 use crate::text::Line;
 
-/// The form that asks for a description; nothing where no model sees, or the key may not ask.
+/// The form that asks for a description; nothing without a vision model, or if the key may not ask.
 pub(crate) fn form(context: &PageContext, label: &str, number: u32) -> Markup {
     html! {
         @if context.may_describe {
@@ -55,7 +55,7 @@ pub(crate) async fn describe(
     let api = format!("/v1{}", path(&label, described.page));
     let body = html! {
         h1.title { "Figures of " a href=(context.document_url(&label, &[("page", &described.page.to_string())])) { (Line(locator)) } }
-        p.remarks role="status" { "By sight: what the model " (Line(&described.model)) " says that it sees. Nothing checks it." }
+        p.remarks role="status" { "Read from the image of the page by the model " (Line(&described.model)) ". Nothing checks it." }
         (figures(&described))
     };
     Ok(page(
@@ -78,7 +78,7 @@ fn figures(described: &DescribedPage) -> Markup {
             p { @if !figure.kind.is_empty() { span.badge { (Line(&figure.kind)) } " " } (Line(&figure.shows)) }
             @if !figure.values.is_empty() {
                 table {
-                    thead { tr { th scope="col" { "Label" } th scope="col" { "Value, by sight" } } }
+                    thead { tr { th scope="col" { "Label" } th scope="col" { "Value, from the image" } } }
                     tbody { @for value in &figure.values { tr { td { (Line(&value.label)) } td { (Line(&value.value)) } } } }
                 }
             }

@@ -52,10 +52,10 @@ async fn png(
     width: u32,
 ) -> Result<axum::body::Bytes, ApiError> {
     let images = state.deps.page_images.as_ref();
-    let images =
-        images.ok_or_else(|| ApiError::new("image.not_available", "no pages are drawn", ""))?;
+    let images = images
+        .ok_or_else(|| ApiError::new("image.not_available", "this server draws no pages", ""))?;
     let page = PageNo::new(number).unwrap_or(PageNo::FIRST);
-    let request = ImageRequest::of_page(page, width);
+    let request = ImageRequest::for_page(page, width);
     images.image(archive, listed, &request).await
 }
 

@@ -20,7 +20,7 @@ use crate::live::live;
 use crate::security::Form;
 use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
-// Of a process, oldest first.
+// Tasks shown for a process, oldest first.
 const TASKS: usize = 4;
 
 /// `GET /health`
@@ -91,7 +91,7 @@ impl HealthView<'_> {
                 p.remarks role="status" { strong { (part.what) " cannot be read" } ": " (Passage(&part.error)) }
             }
             @if self.cluster().troubles.is_empty() && self.report.unreachable.is_empty() {
-                p.fine role="status" { "Everything that was asked answers." }
+                p.fine role="status" { "Every server that was asked answers." }
             }
         }
     }
@@ -124,8 +124,8 @@ impl HealthView<'_> {
                     li { span.badge data-state=(check.result) { (check.result) } span { (Message(&capitalized(&check.what)))
                         @if let Some(next) = &check.next { br; span.note { "Next: " (Message(next)) } } } }
                 } }
-                p.note { "Made " (self.ago(at_ms)) ". While this page is open, they are made every minute." }
-            } @else { p.note { "They are being made; this page shows them in some seconds." } }
+                p.note { "Made " (self.ago(at_ms)) ". While this page is open, they run every minute." }
+            } @else { p.note { "They are running; this page shows their results in a few seconds." } }
         }
     }
 

@@ -204,7 +204,7 @@ impl JobView<'_> {
                 } }
             }
             @if self.stages.documents < status.open && !self.stages.stages.is_empty() {
-                p.note { "Stages are those of the " (grouped(self.stages.documents)) " oldest open documents." }
+                p.note { "Stages of the " (grouped(self.stages.documents)) " oldest open documents." }
             }
             @if status.tasks_present + status.tasks_missing > 0 {
                 p.note { "Open documents have " (grouped(status.tasks_present)) " tasks done and " (grouped(status.tasks_missing)) " queued or running." }
@@ -356,7 +356,7 @@ impl JobView<'_> {
         html! {
             section #attempts aria-label="Attempts" {
                 h2 { "Attempts at " a href=(self.context.document_url(document, &[])) { (Line(document)) } }
-                @if runs.is_empty() { p { "Nothing is recorded of its versions any more." } }
+                @if runs.is_empty() { p { "Its versions are no longer recorded." } }
                 ol.timeline {
                     @for run in runs {
                         li {

@@ -12,7 +12,7 @@ use crate::context::{PageContext, encoded};
 use crate::text::{Line, Passage, cut_to, grouped};
 use crate::text_layer::{doubt_marks, text_layer};
 
-// Of a page image, in pixels; half as wide as most screens.
+// Width of a page image in pixels; half of most screens.
 const IMAGE_WIDTH: &str = "1000";
 
 // A full page of small print has 15 KB.

@@ -14,7 +14,7 @@ use crate::page_view::image_url;
 use crate::text::{Line, Message, capitalized, grouped};
 
 const HITS: usize = 10;
-// Of a thumbnail, in pixels.
+// Width of a thumbnail in pixels.
 const THUMBNAIL_WIDTH: &str = "200";
 const PARAMS: [&str; 4] = ["q", "where", "scope", "item"];
 
@@ -141,7 +141,7 @@ fn remarks(context: &PageContext, found: &SearchResponse) -> Markup {
         @if found.low_evidence == Some(true) || !missing.is_empty() || !found.notes.is_empty() || found.routed.iter().any(|filter| filter.did_you_mean) {
             div.remarks role="status" {
                 @if found.hits.is_empty() { p { strong { "Nothing in these documents matches." } } }
-                @else if found.low_evidence == Some(true) { p { strong { "This is hardly in these documents." } " The results share few of its words." } }
+                @else if found.low_evidence == Some(true) { p { strong { "These documents say little about this." } " The results share few of its words." } }
                 @for term in missing { p {
                     "No document has “" (Line(&term.term)) "”."
                     @if !term.nearest.is_empty() { " Did you mean " }

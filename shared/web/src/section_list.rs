@@ -35,8 +35,8 @@ pub(crate) fn section_list(
 ) -> Markup {
     let rows = rows(tree, selected);
     let visible: BTreeSet<SectionId> = rows.iter().map(|row| row.section.id).collect();
-    let items = section_items(tree).into_iter();
-    let items: BTreeMap<SectionId, String> = items
+    let items: BTreeMap<SectionId, String> = section_items(tree)
+        .into_iter()
         .filter(|item| visible.contains(&item.section))
         .map(|item| (item.section, item.fragment()))
         .collect();

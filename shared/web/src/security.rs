@@ -147,7 +147,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case(FORM_TYPE) {
             let detail = format!("the body must be {FORM_TYPE}");
-            return Err(Problem::new(415, "body.type", detail));
+            return Err(Problem::new(415, "body.type_unsupported", detail));
         }
         let (mut parts, body) = request.into_parts();
         let context = PageContext::from_request_parts(&mut parts, state).await?;

@@ -9,7 +9,7 @@ use crate::text::{Passage, cut_to};
 const MAX_WORDS: usize = 5_000;
 // Addresses are the longest words.
 const MAX_WORD_BYTES: usize = 2_000;
-// Of the height of a line: letters reach from its foot to this far above it, and this is the size of its font.
+// Share of the height of a line: letters reach from its foot to this far above it, and this is the size of its font.
 const FONT_SIZE: f32 = 0.9;
 const DESCENT: f32 = 0.2;
 // A line whose box is this much higher than wide runs upwards. Its words have no boxes of their own.

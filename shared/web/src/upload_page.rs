@@ -53,7 +53,7 @@ pub(crate) async fn form(
             p #upload-progress role="status" {}
             ul #upload-failures aria-label="Files that were not accepted" {}
         } @else {
-            p.remarks role="status" { "The key of this browser may read, and not upload: it lacks the scope " code { "write" } "." }
+            p.remarks role="status" { "The key of this browser may read, but not upload: it lacks the scope " code { "write" } "." }
         }
         (live("uploads", &followed.table(&context, &archive)?))
     };
@@ -201,7 +201,11 @@ pub(crate) async fn upload(
 }
 
 fn invalid_form() -> Problem {
-    Problem::new(415, "body.type", "the body must be multipart/form-data")
+    Problem::new(
+        415,
+        "body.type_unsupported",
+        "the body must be multipart/form-data",
+    )
 }
 
 fn form_problem(error: &MultipartError) -> Problem {

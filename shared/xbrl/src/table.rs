@@ -79,7 +79,7 @@ pub struct TextPart {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FactTable {
     pub(crate) concepts: Vec<String>,
-    /// Of each concept.
+    /// Label of each concept.
     pub(crate) labels: Vec<String>,
     pub(crate) contexts: Vec<Context>,
     pub(crate) units: Vec<String>,

@@ -47,7 +47,7 @@ pub enum PortFault {
 pub struct FaultPlan {
     /// By number of the call, from 1.
     pub calls: BTreeMap<u64, PortFault>,
-    /// Ports that are away for a time.
+    /// Ports that are unavailable for a time.
     pub outages: Vec<Outage>,
     /// Calls that take their time.
     pub slow: Vec<SlowCalls>,

@@ -11,7 +11,7 @@ use stemma_store::blobs::Blobs;
 
 use crate::{publish_version, version};
 
-// Of US letter, in points.
+// Top line of US letter, in points.
 const TOP: usize = 720;
 const LEADING: usize = 20;
 

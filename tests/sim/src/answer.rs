@@ -8,12 +8,12 @@ use stemma_llm::tokens;
 use crate::behavior::{Behavior, ReplyFault};
 use crate::dialect::WireDialect;
 use crate::http::HttpHead;
+use crate::images::{self, ImageTexts};
 use crate::malformed::{ReplyText, corrupt};
 use crate::oracle::Oracle;
 use crate::question::{PromptRequest, RequestStage};
 use crate::report::RequestRecord;
 use crate::seeded::SeededRng;
-use crate::sight::{self, ImageTexts};
 use crate::{embed, injection, wrong_answers};
 
 // Tokens of a chat in addition to its texts.
@@ -176,12 +176,12 @@ impl ProviderCall {
         let good = match (judged, question.stage) {
             (Some(judged), _) => judged,
             (None, RequestStage::Transcribe) => {
-                sight::transcribe(&shown, behavior.misreads, behavior.seed)
+                images::transcribe(&shown, behavior.misreads, behavior.seed)
             }
-            (None, RequestStage::DescribePage) => sight::describe(&shown),
+            (None, RequestStage::DescribePage) => images::describe(&shown),
             (None, RequestStage::Answer) => {
                 let read = oracle.answer(question, behavior.reads, behavior.seed);
-                sight::with_seen_claims(read, question, &shown)
+                images::with_seen_claims(read, question, &shown)
             }
             (None, _) => oracle.answer(question, behavior.reads, behavior.seed),
         };

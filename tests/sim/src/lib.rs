@@ -31,6 +31,7 @@ mod dialect;
 mod echo;
 mod embed;
 pub mod http;
+mod images;
 mod injection;
 mod limits;
 mod malformed;
@@ -40,7 +41,6 @@ mod provider;
 mod question;
 mod report;
 mod seeded;
-mod sight;
 mod titles;
 mod truth;
 mod wrong_answers;
@@ -49,11 +49,11 @@ pub use behavior::{
     Behavior, Latency, LimitHeaders, LimitMeter, Outage, Reading, ReplyFault, ReplyFaults,
     SimulatedBatches, SimulatedLimits,
 };
+pub use images::PromptImage;
 pub use oracle::{Gold, Oracle, is_whole};
 pub use provider::{Provider, Setup};
 pub use question::{PromptBlock, PromptRequest, RequestStage};
 pub use report::{
     BatchTotals, CallTotals, PeakMinute, ProviderReport, RequestRecord, SectionCounts,
 };
-pub use sight::PromptImage;
 pub use truth::{KnownOutline, KnownSection, Library, PageTexts};

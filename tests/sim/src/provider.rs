@@ -21,10 +21,10 @@ use crate::batches::{self, BatchReply, Batches};
 use crate::behavior::{Behavior, ReplyFault};
 use crate::dialect::WireDialect;
 use crate::http::{HttpHead, reply};
+use crate::images::ImageTexts;
 use crate::limits::LimitUsage;
 use crate::oracle::Oracle;
 use crate::report::{ProviderReport, RequestRecord};
-use crate::sight::ImageTexts;
 
 // How often a request that hangs or is held back checks whether its peer is still connected.
 const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::sight::PromptImage;
+use crate::images::PromptImage;
 
 /// A request for text.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,7 +201,7 @@ fn prefill_of(messages: &[Value]) -> Option<String> {
     Some(text_of(&messages[at]["content"])).filter(|text| goes_on && !text.is_empty())
 }
 
-// A message is a string, or parts of which some are text.
+// A message is a string, or parts. Some of these are text.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

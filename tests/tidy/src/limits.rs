@@ -76,7 +76,7 @@ impl Counter {
             list: Regex::new(
                 r"(?s)(?:const|static)\s+\w+\s*:\s*&?\[[^=;]*?&(?:'static )?str[^=]*?=\s*(.*?);\n",
             )?,
-            // Of a pattern, in an array, or one that something is compared with.
+            // In a pattern, in an array, or compared with something.
             alternatives: Regex::new(
                 r#""[^"\\]*"(?:\s*\|\s*"[^"\\]*")+|\[\s*"[^"\\]*"(?:\s*,\s*"[^"\\]*")+,?\s*\]|[=!]= "[^"\\]*""#,
             )?,

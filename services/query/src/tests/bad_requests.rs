@@ -30,7 +30,10 @@ async fn methods_media_types_and_limits_are_enforced() {
             "POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
         )
         .await;
-    assert_eq!((form.status, form.code().as_str()), (415, "body.type"));
+    assert_eq!(
+        (form.status, form.code().as_str()),
+        (415, "body.type_unsupported")
+    );
     let head = server.request("HEAD /v1/documents HTTP/1.1\r\n").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     let slow = KeySettings {

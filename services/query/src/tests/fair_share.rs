@@ -106,7 +106,7 @@ async fn forms_are_urlencoded_and_small_without_a_key() {
         let reply = post(kind, "key=k").await;
         assert_eq!(
             (reply.status, reply.code()),
-            (415, "body.type".into()),
+            (415, "body.type_unsupported".into()),
             "{kind}"
         );
     }

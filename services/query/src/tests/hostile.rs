@@ -242,7 +242,7 @@ async fn hostile_patterns_finish_quickly() {
             limit: 100,
         };
         if let Err(refusal) = archive.grep("/", &options).await {
-            assert_eq!(refusal.code, "grep.pattern", "{at}: {refusal}");
+            assert_eq!(refusal.code, "grep.pattern_invalid", "{at}: {refusal}");
         }
     }
 }

@@ -17,6 +17,6 @@ mod openapi;
 mod page_images;
 mod pageindex;
 mod search;
-mod sight;
 mod test_server;
+mod vision;
 mod web;

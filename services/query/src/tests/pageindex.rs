@@ -577,5 +577,5 @@ async fn documents_are_uploaded_and_removed() {
         404
     );
     let bare = "POST /doc/ HTTP/1.1\r\napi_key: any\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
-    assert_eq!(server.request(bare).await.code(), "body.type");
+    assert_eq!(server.request(bare).await.code(), "body.type_unsupported");
 }

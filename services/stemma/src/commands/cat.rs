@@ -111,11 +111,11 @@ async fn write_image(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let [locator] = args.locators.as_slice() else {
-        let message = "one picture is written at a time";
+        let message = "only one image can be written at a time";
         return Err(CommandError::new("cat.one_image_only", message));
     };
     if args.output.is_none() && context.output.width.is_some() {
-        let message = "a picture is not written to a terminal";
+        let message = "an image cannot be written to a terminal";
         return Err(
             CommandError::new("cat.one_image_only", message).with_next("name a file: -o page.png")
         );
@@ -123,7 +123,7 @@ async fn write_image(
     let (listed, page) = reader.one_page(&part_of(args, locator)?)?;
     let request = ImageRequest {
         region: args.region.unwrap_or(PageRegion::WHOLE),
-        ..ImageRequest::of_page(page, args.width)
+        ..ImageRequest::for_page(page, args.width)
     };
     let image = page_images(context)?
         .image(reader, &listed, &request)

@@ -14,7 +14,7 @@ use crate::output::{Output, OutputFormat, clean};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reads one question per line, from a terminal or standard input. Lines that begin with `/` are commands:
-  /in SCOPE   limit answers to this scope; without a scope, reset to that of the command line
+  /in SCOPE   limit answers to this scope; without a scope, reset to the scope of the command line
   /new        start a new conversation
   /quit       end the chat (or end the input)
 

@@ -14,9 +14,8 @@ use crate::table::{counted, thousands};
 /// Describe the charts and other figures of a page, as a model sees them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The picture of the page goes to the model of vision.model. What the model says is by sight: nothing
-checks it, and a value with ~ is read off an axis. A page is described once; the same page again
-costs nothing.
+The image of the page goes to the model of vision.model. Nothing checks what the model says; a value
+with ~ is read off an axis. A page is described once; the same page again costs nothing.
 
 Examples:
   stemma describe 3M_2022_10K#p=5
@@ -49,7 +48,7 @@ pub async fn run(args: DescribeArgs, context: &Context) -> Result<Exit, CommandE
 
 fn show(described: &DescribedPage, output: &Output) {
     if described.figures.is_empty() {
-        output.line("by sight: no figures on the page");
+        output.line("from the image: no figures on the page");
     }
     for figure in &described.figures {
         let title = match figure.title.as_str() {
@@ -58,10 +57,13 @@ fn show(described: &DescribedPage, output: &Output) {
         };
         let title = output.bold(&clean(title));
         output.line(&format!("{title} · {}", clean(&figure.kind)));
-        output.line(&format!("  by sight: {}", clean(&figure.shows)));
+        output.line(&format!("  from the image: {}", clean(&figure.shows)));
         for value in &figure.values {
             let label = clean(&value.label);
-            output.line(&format!("  by sight: {label} = {}", clean(&value.value)));
+            output.line(&format!(
+                "  from the image: {label} = {}",
+                clean(&value.value)
+            ));
         }
     }
 }

@@ -43,10 +43,10 @@ document with its previous version; the last two trees of a document are kept.")
 pub struct DiffArgs {
     /// The older document; if it is the only one, it is compared with the previous filing.
     #[arg(value_name = "BEFORE")]
-    one: String,
+    before: String,
     /// The newer document.
     #[arg(value_name = "AFTER")]
-    other: Option<String>,
+    after: Option<String>,
     /// Only this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
@@ -63,21 +63,21 @@ pub struct DiffArgs {
 
 pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
     if args.trees {
-        return diff_trees::run(&args.one, args.other.as_deref(), context).await;
+        return diff_trees::run(&args.before, args.after.as_deref(), context).await;
     }
     let reader = open(context).await?;
     let output = &context.output;
     let part = args.item.is_some()
-        || args.one.contains('#')
-        || args.other.as_ref().is_some_and(|name| name.contains('#'));
+        || args.before.contains('#')
+        || args.after.as_ref().is_some_and(|name| name.contains('#'));
     let usual = if part || !output.is_text() {
         SENTENCES
     } else {
         0
     };
-    let (left, right) = match args.other {
-        Some(other) => (Some(args.one), other),
-        None => (None, args.one),
+    let (left, right) = match args.after {
+        Some(after) => (Some(args.before), after),
+        None => (None, args.before),
     };
     let sentences = args.sentences.map_or(usual, usize::from);
     let view = reader

@@ -14,8 +14,12 @@ use crate::output::{Output, clean};
 use crate::table::counted;
 
 /// Compares two stores, two versions of a document (`DOC@3`), or a document with its previous version.
-pub async fn run(one: &str, other: Option<&str>, context: &Context) -> Result<Exit, CommandError> {
-    let (document, old, new) = match (document_version(one), other.map(document_version)) {
+pub async fn run(
+    before: &str,
+    after: Option<&str>,
+    context: &Context,
+) -> Result<Exit, CommandError> {
+    let (document, old, new) = match (document_version(before), after.map(document_version)) {
         (Some((document, old)), Some(Some((same, new)))) if document == same => {
             (document, Some(old), Some(new))
         }
@@ -23,10 +27,10 @@ pub async fn run(one: &str, other: Option<&str>, context: &Context) -> Result<Ex
             return Err(operand_error("the two versions are of different documents"));
         }
         (Some((document, old)), None) => (document, Some(old), None),
-        (None, None) => (one, None, None),
+        (None, None) => (before, None, None),
         (None, Some(None)) => {
-            let old = open_store(one, context).await?;
-            let new = open_store(other.unwrap_or_default(), context).await?;
+            let old = open_store(before, context).await?;
+            let new = open_store(after.unwrap_or_default(), context).await?;
             return Ok(print(&old.compare_trees(&new).await?, &context.output));
         }
         _ => return Err(operand_error("a store cannot be compared with a version")),

@@ -27,7 +27,7 @@ use crate::output::clean;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {}
 
-// Of a check by a server, which nobody waits for; a child process starts slowly on a busy machine.
+// Time limit of a check in a server, where nobody waits; a child process starts slowly on a busy machine.
 const SERVER_LIMIT: Duration = Duration::from_secs(30);
 
 // How a check is made.
@@ -224,7 +224,7 @@ async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<HealthC
     checks.collect()
 }
 
-// While Redis is away, each process that calls a model keeps to its part of the limits: too few parts exceed them.
+// While Redis is unavailable, each process that calls a model keeps to its part of the limits: too few parts exceed them.
 fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Option<HealthCheck> {
     let bucket = format!("{model}@");
     let calls_model =
@@ -232,7 +232,7 @@ fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Opti
     let running = processes.iter().filter(calls_model).count();
     (running > expected.max(1) as usize).then(|| {
         let what = format!(
-            "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is away, together \
+            "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is unavailable, together \
              they would exceed its limits"
         );
         let next = format!("set model.expected_workers = {running} for all of them");

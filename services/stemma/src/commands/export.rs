@@ -117,8 +117,11 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
 fn write(folder: &Path, exported: &ExportedFile) -> Result<(), CommandError> {
     let path = folder.join(&exported.path);
     write_atomically(&path, &exported.content).map_err(|error| {
-        CommandError::new("export.write", format!("{}: {error}", path.display()))
-            .with_next("check that --out is writable")
+        CommandError::new(
+            "export.write_failed",
+            format!("{}: {error}", path.display()),
+        )
+        .with_next("check that --out is writable")
     })
 }
 

@@ -59,7 +59,7 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
         output.note("no failures");
     } else if view.total > listed {
         output.note(&format!(
-            "{} more failed: this is about the first {} by path; name a folder to see others",
+            "{} more failed: only the first {} by path are shown; name a folder to see others",
             thousands(view.total - listed),
             thousands(listed)
         ));

@@ -169,7 +169,7 @@ async fn collect(
     };
     let trees = trees.iter().map(String::as_str).collect();
     let orphaned = orphaned_answers(blobs.as_ref(), collection, &trees).await?;
-    let mut rest = of_kind(orphaned, "answer without its documents");
+    let mut rest = garbage_objects(orphaned, "answer without its documents");
     rest.extend(others(blobs, context, removed_ms, now_ms, retention_ms).await?);
     if removes {
         gc::delete_all(blobs.as_ref(), &rest).await?;
@@ -179,7 +179,7 @@ async fn collect(
     let mut records =
         SupersededRecords::start(blobs.as_ref(), collection, as_of_ms, gc::GRACE_MS).await?;
     while let Some(keys) = records.next_page().await? {
-        let objects = of_kind(keys, "superseded change record");
+        let objects = garbage_objects(keys, "superseded change record");
         if removes {
             gc::delete_all(blobs.as_ref(), &objects).await?;
         }
@@ -195,7 +195,7 @@ async fn collect(
     Ok(tally)
 }
 
-fn of_kind(keys: Vec<String>, reason: &'static str) -> Vec<GarbageObject> {
+fn garbage_objects(keys: Vec<String>, reason: &'static str) -> Vec<GarbageObject> {
     let objects = keys.into_iter().map(|key| GarbageObject { key, reason });
     objects.collect()
 }
@@ -217,9 +217,9 @@ async fn others(
     let scope = format!("c/{collection}/");
     let letters = dead_letter::older_than(blobs.as_ref(), &scope, before_ms).await?;
     Ok([
-        of_kind(indexes, "superseded index"),
-        of_kind(replies, "forgotten reply"),
-        of_kind(letters, "old dead letter"),
+        garbage_objects(indexes, "superseded index"),
+        garbage_objects(replies, "forgotten reply"),
+        garbage_objects(letters, "old dead letter"),
     ]
     .concat())
 }

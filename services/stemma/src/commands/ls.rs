@@ -52,7 +52,7 @@ pub struct LsArgs {
 fn sort_help() -> String {
     let names: Vec<&str> = Property::orders().map(Property::name).collect();
     format!(
-        "Order of the documents: {}; behind `-` descending",
+        "Order of the documents: {}; after `-` descending",
         names.join(", ")
     )
 }

@@ -65,7 +65,7 @@ struct InstallArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum McpClient {
-    /// Claude Desktop; its format is also that of .mcp.json in Claude Code.
+    /// Claude Desktop; Claude Code reads the same format from .mcp.json.
     Claude,
     /// Cursor.
     Cursor,
@@ -96,7 +96,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         Ok(_) => Ok(Exit::Done),
         Err(error) => {
             let message = format!("standard input and output: {error}");
-            Err(CommandError::new("mcp.connection", message))
+            Err(CommandError::new("mcp.connection_failed", message))
         }
     }
 }
@@ -114,7 +114,8 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
         output.note(&format!("add this to {name}, or use --write"));
         return Ok(Exit::Done);
     }
-    let refused = |error: io::Error| CommandError::new("mcp.file", format!("{name}: {error}"));
+    let refused =
+        |error: io::Error| CommandError::new("mcp.file_failed", format!("{name}: {error}"));
     let before = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -122,7 +123,7 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
     };
     let after = add_entry(&before, entry).ok_or_else(|| {
         let message = format!("{name} is not the JSON configuration of an MCP client");
-        CommandError::new("mcp.file", message)
+        CommandError::new("mcp.file_invalid", message)
             .with_next("correct it, or print the entry without --write")
     })?;
     replace_file(&file, &after).map_err(refused)?;

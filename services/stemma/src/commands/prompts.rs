@@ -60,7 +60,12 @@ pub async fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandEr
         let name = args.stage.unwrap_or_default();
         let stages = built_in().map(|(stage, _)| stage.to_string()).collect();
         let message = format!("no stage `{name}` uses a model");
-        return Err(unknown_name("prompts.no_stage", message, &name, stages));
+        return Err(unknown_name(
+            "prompts.stage_unknown",
+            message,
+            &name,
+            stages,
+        ));
     }
     let listed: Vec<_> = prompts
         .iter()
@@ -97,8 +102,11 @@ fn show(stage: &str, text: &str, folder: Option<&PathBuf>, output: &Output) {
 
 fn export(prompts: &Instructions, folder: &Path, context: &Context) -> Result<Exit, CommandError> {
     let (written, existing) = write_files(prompts, folder).map_err(|error| {
-        CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
-            .with_next("check that the folder is writable")
+        CommandError::new(
+            "prompts.write_failed",
+            format!("{}: {error}", folder.display()),
+        )
+        .with_next("check that the folder is writable")
     })?;
     let place = clean(&folder.display().to_string());
     let output = &context.output;

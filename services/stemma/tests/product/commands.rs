@@ -326,7 +326,7 @@ fn errors_name_a_reason_and_a_next_step() {
         (&["stat", "scanned#9999"], "locator.no_section"),
         (&["ls", "/@nope"], "scope.facet_unknown"),
         (&["ls", "/@company/Nobody"], "scope.not_found"),
-        (&["grep", "("], "grep.pattern"),
+        (&["grep", "("], "grep.pattern_invalid"),
         (&["cat", "scanned#p=abc"], "locator.invalid"),
         (&["cat", "/"], "locator.folder"),
         (&["stat", "/@company"], "locator.folder"),

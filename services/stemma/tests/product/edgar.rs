@@ -11,7 +11,7 @@ const EIGHT_K: &str = "edgar/data/88/000000008820000003";
 
 const REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
     Item 1A. Risk Factors\n\nIron may become dear, and fewer people may want to buy the anvils that we make.\n\n\
-    Item 2. Properties\n\nWe own one forge and the land on which it stands, and we lease the other one.\n";
+    Item 2. Properties\n\nWe own one forge and the land under it, and we lease the other one.\n";
 
 // A mirrored folder of a 10-K and of an 8-K, and two full submissions.
 fn mirror(lab: &TestEnv) {

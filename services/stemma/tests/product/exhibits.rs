@@ -11,7 +11,7 @@ const ITEMS: &str = "<p><b>Item 2.02. Results of Operations and Financial Condit
     <p><b>Item 9.01. Financial Statements and Exhibits.</b></p><p>(d) Exhibits</p><table><tr><td>99.1</td><td>Press release of May 1, 2023</td></tr></table>\
     <p><b>SIGNATURE</b></p><p>Pursuant to the requirements of the Act the registrant has signed this report.</p>";
 
-/// A press release, which has a heading like that of an Item.
+/// A press release, which has a heading like an Item.
 fn press_release() -> String {
     let text = "<p>Smiths in all parts of the land bought more anvils than in the year before, and the company expects that they will go on to do so.</p>"
         .repeat(10);

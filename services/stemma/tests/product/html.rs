@@ -122,7 +122,7 @@ fn underlined_and_colored_lines_head_sections_and_links_do_not() {
         ),
         (
             "<font color=\"#003366\">Properties</font>",
-            "Our office stands in Bergen, on land that belongs to the city and is leased.",
+            "Our office is in Bergen, on land that belongs to the city and is leased.",
         ),
         (
             "<font color=\"#003366\">Seasons</font>",
@@ -159,7 +159,7 @@ fn underlined_and_colored_lines_head_sections_and_links_do_not() {
 #[test]
 fn text_in_one_color_has_headings_by_weight_alone() {
     let text =
-        "We rent cranes to harbors in the north, and repair them where they stand, in all weather.";
+        "We rent cranes to harbors in the north, and repair them where they are, in all weather.";
     let body: String = ["Cranes", "Harbors", "Weather"]
         .iter()
         .map(|title| format!("<p><b>{title}</b></p><p>{text}</p><p>Short remark</p><p>{text}</p>"))

@@ -44,7 +44,7 @@ fn titles_and_places(tree: &SectionTree) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// Of `wanted` titles, those that are not in the tree within `tolerance` pages (or lines).
+/// The expected titles that are not in the tree within `tolerance` pages (or lines).
 fn missing(tree: &SectionTree, expected: &[(String, u32)], tolerance: u32) -> Vec<(String, u32)> {
     let actual = titles_and_places(tree);
     expected

@@ -11,7 +11,7 @@ use stemma_extract::{
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_render::Pixels;
 
-// Of the text of the filing, which has more with its cover and contents.
+// Pages of text of the filing; its cover and contents are more.
 const PAGES: u32 = 4;
 // The upper part of a page is enough for most tests: reading a whole one takes seconds.
 const PART: (f32, f32, f32, f32) = (0.0, 0.0, 1.0, 0.5);
@@ -33,7 +33,7 @@ pub enum Sheet {
     /// Turned by a quarter the other way.
     Left(u32),
     Blank,
-    /// 20,000 × 20,000 pixels, of which the file has few bytes.
+    /// 20,000 × 20,000 pixels in a file of few bytes.
     Huge,
     /// Lines of text, without a picture.
     Printed(Vec<String>),

@@ -16,7 +16,7 @@ const LONG_SIDE: u32 = 1_568;
 const TABLES: u32 = 3;
 const CHART: &str = "Sales by region\nAsia region: 45%\nEurope region: ~30%";
 
-/// A scan of one page that text recognition is unsure of, and a model that sees it.
+/// A scan of one page that text recognition is unsure of, and a vision model.
 pub struct SeenScan {
     pub lab: TestEnv,
     pub provider: Provider,
@@ -50,7 +50,7 @@ impl SeenScan {
     pub fn shows(&self, text: &str) {
         let request = ImageRequest {
             scale: ImageScale::LongSide(LONG_SIDE),
-            ..ImageRequest::of_page(PageNo::FIRST, LONG_SIDE)
+            ..ImageRequest::for_page(PageNo::FIRST, LONG_SIDE)
         };
         let job = ExtractJob::new("s.pdf".into(), self.pdf.clone(), None, Limits::default());
         let picture = stemma_render::draw_png(&job, &request).unwrap();

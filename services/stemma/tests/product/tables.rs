@@ -59,7 +59,7 @@ fn a_table_that_is_not_there_says_how_many_are() {
     assert!(
         missing
             .err
-            .contains("`acme` has 1 tables, and no `acme#t7`"),
+            .contains("`acme` has 1 tables, but no `acme#t7`"),
         "{}",
         missing.err
     );

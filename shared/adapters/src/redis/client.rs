@@ -256,7 +256,7 @@ fn port_error(operation: &'static str, error: &RedisError) -> PortError {
     let message = match (error.kind(), error.code()) {
         _ if is_access_refused(error) => "Redis refuses this user or password".into(),
         (ErrorKind::Io, _) => format!(
-            "Redis is away: {}",
+            "Redis is unavailable: {}",
             error
                 .to_string()
                 .chars()

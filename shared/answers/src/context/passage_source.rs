@@ -253,7 +253,7 @@ impl<'q> PassageSource<'q> {
             .is_some_and(|last| last.block.lines.end + NOTE_LINES >= self.lines.len())
     }
 
-    /// Whether it begins with a table that has no title of its own, or that of a table on the page before.
+    /// Whether it begins with a table that has no title of its own, or the title of a table on the page before.
     pub(super) fn continues_table(&self, before: &PassageSource<'_>) -> bool {
         let Some(first) = self.blocks.first().filter(|first| first.block.is_table) else {
             return false;

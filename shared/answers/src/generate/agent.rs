@@ -131,7 +131,7 @@ impl AnswerBuilder<'_, '_> {
         let reply = match known_tool {
             None => rejected_call("there is no such tool"),
             Some(_) if !self.may_open(&call.document)? => rejected_call(
-                "refused: neither the question names this document nor has a tool found it",
+                "refused: the question does not name this document, and no tool has found it",
             ),
             Some(_) => tools.call(call).await,
         };
@@ -172,8 +172,11 @@ impl AnswerBuilder<'_, '_> {
             .iter()
             .flat_map(|request| request.pages.iter().map(|page| (request.doc, *page)))
             .collect();
-        let paged = passages.iter().filter(|one| one.last_line.is_none());
-        let read: BTreeSet<(DocId, u32)> = paged.map(|one| (one.doc, one.number)).collect();
+        let paged = passages
+            .iter()
+            .filter(|passage| passage.last_line.is_none());
+        let read: BTreeSet<(DocId, u32)> =
+            paged.map(|passage| (passage.doc, passage.number)).collect();
         pages.intersection(&read).count()
     }
 

@@ -19,7 +19,7 @@ use crate::tree_search::{LlmSession, SessionUsage};
 
 // Tokens of passages in a prompt after the first: FURTHER_TOKENS has room for two of these and two calls of tools.
 const FURTHER_CONTEXT_TOKENS: u32 = 4_500;
-// Of these for what was not read before; the rest is for passages that the first draft cites, or that ranked best.
+// The part of these tokens for what was not read before; the rest is for passages that the first draft cites, or that ranked best.
 const NEW_TOKENS: u32 = 3_500;
 // Tokens of a reply with an answer; the longest replies of measured readers had 900.
 const REPLY_TOKENS: u64 = 1_000;
@@ -59,7 +59,7 @@ impl AnswerBuilder<'_, '_> {
             return Ok(Some(draft));
         }
         if let Some(absent) = self.absent_subject(text, &draft) {
-            let what = format!("left open: {absent}; not looked further");
+            let what = format!("left open: {absent}; no further search");
             self.step(StepKind::Plan, what);
             return Ok(Some(draft));
         }
@@ -73,7 +73,7 @@ impl AnswerBuilder<'_, '_> {
         if !self.can_draft(&session, room) {
             self.degrade(
                 LIMIT_CODE,
-                "the limits of the question leave no room to look further",
+                "the limits of the question leave no room for a further search",
                 "allow more calls or tokens, or ask in mode search",
             );
             return Ok(self.complete_or_partial(draft));
@@ -221,9 +221,9 @@ impl AnswerBuilder<'_, '_> {
         self.push_step(AnswerStep {
             kind: StepKind::Plan,
             what: match missing.len() {
-                0 => "left open: looked further".into(),
-                1 => "one part is missing: looked further".into(),
-                parts => format!("{parts} parts are missing: looked further"),
+                0 => "left open: searched again".into(),
+                1 => "one part is missing: searched again".into(),
+                parts => format!("{parts} parts are missing: searched again"),
             },
             thinking: missing.join("\n"),
         });

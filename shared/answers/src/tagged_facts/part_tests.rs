@@ -46,7 +46,7 @@ xmlns:xbrldi="http://xbrl.org/2006/xbrldi"><ix:header><ix:resources>{contexts}
 
 // What is said about the first figure of a statement whose quote is one line.
 fn check(table: &FactTable, text: &str, line: u32) -> DeclaredCheck {
-    let facts = DeclaredFacts {
+    let facts = TaggedFacts {
         table,
         lines: BTreeSet::from([(0, line)]),
         labels: Vec::new(),

@@ -2,7 +2,7 @@ use stemma_xbrl::{FactTable, read_facts};
 
 use super::*;
 
-pub(super) fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<DeclaredCheck> {
+pub(super) fn check_declared_figures(text: &str, facts: &TaggedFacts<'_>) -> Vec<DeclaredCheck> {
     let statement = Statement::new(text).in_fiscal_years(facts.year_shift);
     let figures = 0..statement.figures.len();
     figures
@@ -95,8 +95,8 @@ fn check_row(text: &str, lines: &[u32], labels: &[&str]) -> DeclaredCheck {
     check_declared_figures(text, &facts_of(&table, lines, labels)).swap_remove(0)
 }
 
-fn facts_of<'a>(table: &'a FactTable, lines: &[u32], labels: &[&str]) -> DeclaredFacts<'a> {
-    DeclaredFacts {
+fn facts_of<'a>(table: &'a FactTable, lines: &[u32], labels: &[&str]) -> TaggedFacts<'a> {
+    TaggedFacts {
         table,
         lines: lines.iter().map(|line| (0, *line)).collect(),
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
@@ -236,7 +236,7 @@ fn figures_of_a_part_are_not_those_of_the_whole() {
             &[9],
             "30 is declared for Cash member",
         ),
-        // The month of a date is no name.
+        // The month of a date is not a name.
         (
             "Stock repurchased was $20 million in the year ended December 31, 2024.",
             &[13],

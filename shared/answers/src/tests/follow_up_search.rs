@@ -33,7 +33,7 @@ async fn open_questions_are_searched_once_more_and_then_left_to_the_agent() {
             answer
                 .steps
                 .iter()
-                .any(|step| step.what.contains("looked further"))
+                .any(|step| step.what.contains("searched again"))
         );
     }
 }
@@ -136,7 +136,7 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
         let ended = answer
             .steps
             .iter()
-            .any(|step| step.what.contains("not looked further"));
+            .any(|step| step.what.contains("no further search"));
         assert_eq!(ended, is_absent, "{question}");
     }
 }

@@ -60,7 +60,7 @@ fn seeing_question() -> AskRequest {
     }
 }
 
-fn by_sight(statement: &str, citations: &[(i64, &str)], pictures: &[i64]) -> Value {
+fn claim_from_images(statement: &str, citations: &[(i64, &str)], pictures: &[i64]) -> Value {
     let mut claim = claim(statement, citations);
     claim["pictures"] = json!(pictures);
     claim
@@ -77,7 +77,7 @@ async fn see(
     let answers = archive.answers();
     let client = Arc::new(seeing);
     let mut answerer = archive.answerer(text_model, None, &answers);
-    answerer.sight = Some(PageVision {
+    answerer.vision = Some(PageVision {
         client: &client,
         viewer,
     });
@@ -85,20 +85,20 @@ async fn see(
 }
 
 #[tokio::test]
-async fn claims_by_sight_are_never_verified() {
+async fn claims_from_images_are_never_verified() {
     let archive = TestArchive::new();
     // What a model says of itself has no effect, and a picture that was not shown is none.
-    let mut boastful = by_sight("The chart shows growth of 12% in 2022.", &[], &[1]);
+    let mut boastful = claim_from_images("The chart shows growth of 12% in 2022.", &[], &[1]);
     boastful["verified"] = json!(true);
     let (seeing, client) = scripted_client(&json!([
-        by_sight(CAPEX, &[(1, QUOTE)], &[1]),
+        claim_from_images(CAPEX, &[(1, QUOTE)], &[1]),
         boastful,
-        by_sight(
+        claim_from_images(
             "Capital expenditure was $1,750 million in 2022.",
             &[(1, QUOTE)],
             &[1, 1]
         ),
-        by_sight("Page 7 says that sales were $9 million.", &[], &[7]),
+        claim_from_images("Page 7 says that sales were $9 million.", &[], &[7]),
     ]));
     let (text_model, text_client) = scripted_client(&json!([]));
     let answer = see(
@@ -114,8 +114,8 @@ async fn claims_by_sight_are_never_verified() {
         states,
         [
             ClaimState::Verified,
-            ClaimState::BySight,
-            ClaimState::BySight,
+            ClaimState::FromImage,
+            ClaimState::FromImage,
             ClaimState::Unverified
         ],
         "{answer:#?}"
@@ -130,14 +130,14 @@ async fn claims_by_sight_are_never_verified() {
     assert!(
         answer
             .text
-            .contains("12% in 2022 (by sight: 3M_2022_10K#p=1)."),
+            .contains("12% in 2022 (from an image: 3M_2022_10K#p=1)."),
         "{}",
         answer.text
     );
     assert_eq!(answer.claims[2].by_sight.len(), 1);
     assert_eq!(answer.rejected.unknown_passages, 1);
     assert!(answer.confidence <= Some(0.25));
-    assert_eq!(text_model.requests(), [], "the model that sees answers");
+    assert_eq!(text_model.requests(), [], "the vision model answers");
     let request = &seeing.requests()[0];
     assert_eq!(request.images.len(), answer.pictures.len());
     assert!((1..=3).contains(&request.images.len()));
@@ -155,9 +155,9 @@ async fn claims_by_sight_are_never_verified() {
 }
 
 #[tokio::test]
-async fn final_answer_by_sight_is_not_verified() {
+async fn final_answer_from_an_image_is_not_verified() {
     let archive = TestArchive::new();
-    let claim = by_sight("The chart shows growth of 12% in 2022.", &[], &[1]);
+    let claim = claim_from_images("The chart shows growth of 12% in 2022.", &[], &[1]);
     let (_, client) = Model::new(move |_: &LlmRequest| {
         Ok(json!({
             "answerable": true, "claims": [claim.clone()], "confidence": 1,
@@ -179,7 +179,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
     let seeing = client();
     let id = |viewer: Option<&BlankPages>, see: bool| {
         let mut answerer = archive.answerer(None, None, &answers);
-        answerer.sight = viewer.map(|viewer| PageVision {
+        answerer.vision = viewer.map(|viewer| PageVision {
             client: &seeing,
             viewer,
         });
@@ -211,7 +211,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
     assert!(!request.system.contains("icture") && !request.user.contains("icture"));
     assert!(!request.schema.json.to_string().contains("picture"));
     // A stored answer is read again: no call, and no picture is drawn.
-    let (first, client) = scripted_client(&json!([by_sight("A chart.", &[], &[1])]));
+    let (first, client) = scripted_client(&json!([claim_from_images("A chart.", &[], &[1])]));
     let made = see(&archive, None, client, &DRAWN, &seeing_question()).await;
     let (second, client) = scripted_client(&json!([]));
     let again = see(&archive, None, client, &DRAWN, &seeing_question()).await;
@@ -220,18 +220,18 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
 }
 
 #[tokio::test]
-async fn questions_that_need_sight_are_refused_without_it() {
+async fn questions_for_a_vision_model_are_refused_without_one() {
     let archive = TestArchive::new();
     let answers = archive.answers();
     let (text_model, client) = scripted_client(&json!([]));
     let answerer = archive.answerer(Some(client), None, &answers);
     let refused = answerer.check(&seeing_question()).unwrap_err();
-    assert_eq!(refused.code(), "answer.no_sight");
+    assert_eq!(refused.code(), "answer.no_vision_model");
     assert!(refused.to_string().contains("vision.model"), "{refused}");
     let refused = answer(&answerer, &seeing_question(), &mut ())
         .await
         .unwrap_err();
-    assert_eq!(refused.code(), "answer.no_sight");
+    assert_eq!(refused.code(), "answer.no_vision_model");
     assert_eq!(text_model.requests(), []);
 }
 

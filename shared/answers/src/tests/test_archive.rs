@@ -24,7 +24,7 @@ use crate::{
 };
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
-use stemma_catalog::fixtures::{self, of_company};
+use stemma_catalog::fixtures::{self, company_entry};
 use stemma_retrieval::search::{
     AppliedFilter, DocumentScope, MissingTerm, Query, SearchHit, SearchHitPage, SearchResults,
 };
@@ -47,7 +47,7 @@ pub(super) struct TestArchive {
     pub(super) documents_unreadable: usize,
     /// Follows the risk factors of each filing.
     pub(super) sentence: String,
-    /// The cash flows are a scan, of which two readers read this word differently.
+    /// The cash flows are a scan. Two readers read this word of it differently.
     pub(super) disputed: Option<(&'static str, &'static str)>,
 }
 
@@ -225,7 +225,7 @@ impl SearchService for TestArchive {
 impl TestArchive {
     pub(super) fn new() -> Self {
         let filing = |year: &str| {
-            let mut entry = of_company(&format!("3M_{year}_10K.pdf"), "3M");
+            let mut entry = company_entry(&format!("3M_{year}_10K.pdf"), "3M");
             entry.facts.form = Some(Fact::from_text("10-K", None));
             entry.facts.fiscal_year = Some(Fact::from_source(year, FactSource::Derived));
             entry
@@ -249,7 +249,7 @@ impl TestArchive {
         let documents = documents.iter();
         let entries: Vec<_> = documents.filter_map(|one| one.entry().cloned()).collect();
         self.catalog =
-            Catalog::from_entries(entries.into_iter().chain([of_company(path, company)]));
+            Catalog::from_entries(entries.into_iter().chain([company_entry(path, company)]));
     }
 
     pub(super) fn answers(&self) -> AnswerStore {
@@ -277,7 +277,7 @@ impl TestArchive {
             tree_searcher: client.map(|client| Arc::new(searcher(client))),
             tools,
             store,
-            sight: None,
+            vision: None,
             max_limits: AnswerLimits::MAX,
         }
     }

@@ -41,7 +41,7 @@ pub struct Knowledge {
 pub struct Rule {
     /// Shown in results.
     pub name: String,
-    /// Words or phrases, one of which the question must contain.
+    /// Words or phrases. The question must contain one of them.
     #[serde(alias = "pattern")]
     pub when: Vec<String>,
     /// Text shown to the model.
@@ -50,7 +50,7 @@ pub struct Rule {
     /// Words in the titles of preferred sections.
     #[serde(default)]
     pub sections: Vec<String>,
-    /// Of several matches, those with more weight are shown; 0–1.
+    /// If several match, those with more weight are shown; 0–1.
     #[serde(default = "one")]
     pub weight: f32,
 }

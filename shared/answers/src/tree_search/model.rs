@@ -51,7 +51,7 @@ impl AnswerModel {
     }
 }
 
-/// The model that sees pages, and how it is used.
+/// The vision model, and how it is used.
 #[derive(Clone)]
 pub struct VisionModel {
     pub model_client: Arc<ModelClient>,

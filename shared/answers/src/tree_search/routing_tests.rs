@@ -12,7 +12,7 @@ use super::scripted::ScriptedModel;
 use super::{Knowledge, QuestionBudget, TreeSearchSettings, TreeSearchSources, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
-use stemma_catalog::fixtures::of_company;
+use stemma_catalog::fixtures::company_entry;
 use stemma_retrieval::search::{
     DocumentScope, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
@@ -80,7 +80,7 @@ async fn routed(
     replies: &[&str],
 ) -> (Vec<usize>, TreeSearchResult, Arc<ScriptedModel>) {
     let catalog = Catalog::from_entries((0..20).map(|n: u32| {
-        let mut entry = of_company(
+        let mut entry = company_entry(
             &format!("d{n:02}"),
             if n.is_multiple_of(2) {
                 "Even Corp"
@@ -153,7 +153,7 @@ async fn model_chooses_among_described_documents_and_best_match_stays() {
     let (order, result, _) = routed(true, &[]).await;
     assert!(
         order == [0, 1, 2] && !result.report.notes.is_empty(),
-        "the model is away"
+        "the model is unavailable"
     );
 }
 

@@ -191,7 +191,7 @@ fn fall_back(walks: &mut [DocumentWalk]) {
         .filter(|walk| is_empty(walk) && (walk.trace.is_cut_short || are_all_empty))
     {
         let message = format!(
-            "{}: the sections are those of a search without a model",
+            "{}: the sections come from a search without a model",
             walk.tree.name()
         );
         walk.trace

@@ -11,13 +11,13 @@ pub enum SessionError {
     #[error("{message}")]
     BudgetExhausted { message: String },
     /// The model did not reply: unreachable, throttled for too long, or misconfigured.
-    #[error("the model is away: {} ({})", .0.message, .0.code)]
+    #[error("the model is unavailable: {} ({})", .0.message, .0.code)]
     Unavailable(Failure),
     /// The replies are invalid, or the model refused.
     #[error("the model's replies cannot be used: {} ({})", .0.message, .0.code)]
     Unusable(Failure),
     /// The prompt exceeds the limit; no call was made.
-    #[error("{stage} would read {tokens} tokens at once, more than {most}")]
+    #[error("the prompt of {stage} would have {tokens} tokens, more than {most}")]
     TooLong {
         /// The stage that would have called.
         stage: &'static str,

@@ -191,20 +191,23 @@ impl Archive {
         if let Some(cached) = cached {
             return Ok(cached);
         }
-        let one = Arc::clone(&left.published);
-        let other = Arc::clone(&right.published);
-        let bodies = (self.load_body(&one).await?, self.load_body(&other).await?);
+        let left_tree = Arc::clone(&left.published);
+        let right_tree = Arc::clone(&right.published);
+        let bodies = (
+            self.load_body(&left_tree).await?,
+            self.load_body(&right_tree).await?,
+        );
         let from = left.within;
         let to = right.within;
         let aligned = spawn_cpu(move || {
             let has_text = (bodies.0.is_some(), bodies.1.is_some());
             let left = AlignInput {
-                tree: &one.tree,
+                tree: &left_tree.tree,
                 body: bodies.0.as_ref(),
                 within: from,
             };
             let right = AlignInput {
-                tree: &other.tree,
+                tree: &right_tree.tree,
                 body: bodies.1.as_ref(),
                 within: to,
             };
@@ -241,7 +244,7 @@ fn resolve_focus(
 ) -> Result<Option<Focus>, ApiError> {
     if let Some(item) = item {
         if earlier_part.is_some() || part.is_some() {
-            let message = "an Item is of whole documents, and a part of one is named";
+            let message = "an Item is compared between whole documents, but a part of one is named";
             let next = "name the documents without `#…`";
             return Err(ApiError::new("comparison.item_of_part", message, next));
         }
@@ -294,8 +297,8 @@ fn is_in_focus(
     left: Option<SectionId>,
     right: Option<SectionId>,
 ) -> bool {
-    subtrees.is_none_or(|(one, other)| {
-        [(one, left), (other, right)]
+    subtrees.is_none_or(|(left_subtree, right_subtree)| {
+        [(left_subtree, left), (right_subtree, right)]
             .into_iter()
             .any(|(subtree, id)| {
                 let subtree = subtree.as_ref().zip(id);
@@ -331,7 +334,7 @@ impl<'v> ComparisonBuilder<'v> {
                 churn: TextChurn::from_churn(item.churn),
             })
             .collect();
-        // Of an Item its own figure; of a section in one there is none.
+        // An Item has a figure of its own; a section in an Item has none.
         let whole = parts
             .is_none()
             .then_some(TextChurn::from_churn(alignment.all));

@@ -130,8 +130,8 @@ impl Archive {
             .map(
                 |(old, new): (Arc<CatalogDocument>, Arc<CatalogDocument>)| async move {
                     let trees = (self.load_tree(&old).await?, newer.load_tree(&new).await?);
-                    let (one, other) = match trees {
-                        (Some(one), Some(other)) => (one, other),
+                    let (old_tree, new_tree) = match trees {
+                        (Some(old_tree), Some(new_tree)) => (old_tree, new_tree),
                         (Some(_), None) => {
                             return Ok(ComparedDocument::OnlyOld(old.label.clone()));
                         }
@@ -140,10 +140,14 @@ impl Archive {
                         }
                         (None, None) => return Ok(ComparedDocument::NoTree),
                     };
-                    let bodies = (self.load_body(&one).await?, newer.load_body(&other).await?);
+                    let bodies = (
+                        self.load_body(&old_tree).await?,
+                        newer.load_body(&new_tree).await?,
+                    );
                     let label = new.label.clone();
                     let compared =
-                        spawn_cpu(move || compare_versions(label, &one, &other, &bodies)).await?;
+                        spawn_cpu(move || compare_versions(label, &old_tree, &new_tree, &bodies))
+                            .await?;
                     Ok::<_, ApiError>(ComparedDocument::Both(compared))
                 },
             )
@@ -174,14 +178,18 @@ impl Archive {
     ) -> Result<TreeComparison, ApiError> {
         let listed = self.locate(locator)?.0;
         let newest = listed.entry().ok_or_else(|| no_tree(&listed))?.version.seq;
-        let other = self.tree_of_version(&listed, new.unwrap_or(newest)).await?;
-        let one = match old {
+        let new_tree = self.tree_of_version(&listed, new.unwrap_or(newest)).await?;
+        let old_tree = match old {
             Some(old) => self.tree_of_version(&listed, old).await?,
-            None => self.tree_before(&listed, other.version.seq).await?,
+            None => self.tree_before(&listed, new_tree.version.seq).await?,
         };
-        let bodies = (self.load_body(&one).await?, self.load_body(&other).await?);
+        let bodies = (
+            self.load_body(&old_tree).await?,
+            self.load_body(&new_tree).await?,
+        );
         let label = listed.label.clone();
-        let document = spawn_cpu(move || compare_versions(label, &one, &other, &bodies)).await?;
+        let document =
+            spawn_cpu(move || compare_versions(label, &old_tree, &new_tree, &bodies)).await?;
         Ok(TreeComparison {
             summary: document.counts,
             documents: vec![document],

@@ -15,7 +15,7 @@ pub struct CellPosition {
     pub table: String,
     /// 1-based among the rows of the table, which are without its heads.
     pub row: usize,
-    /// 1-based among the columns of the table, which are without that of the row labels.
+    /// 1-based among the columns of the table, without the column of row labels.
     pub column: usize,
 }
 

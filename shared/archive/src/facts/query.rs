@@ -87,7 +87,7 @@ impl PeriodQuery {
         let text = text.trim();
         let invalid = || {
             let message =
-                format!("`{text}` is no period: write 2024, 2024-12-31 or 2024-01-01/2024-12-31");
+                format!("`{text}` is not a period: write 2024, 2024-12-31 or 2024-01-01/2024-12-31");
             ApiError::invalid_field("/period", message)
         };
         let date = |text: &str| text.parse::<Date>().map_err(|()| invalid());

@@ -28,7 +28,7 @@ const MAX_SIMILAR: usize = 10;
 pub struct SeriesRequest {
     /// A folder, an axis path or a document; empty for all.
     pub scope: String,
-    /// A concept, or several with commas between, of which each period shows the first that has a value.
+    /// A concept, or several with commas between; each period shows the first that has a value.
     pub concept: String,
     /// Typed filter, as text or JSON.
     pub filter: Option<Value>,
@@ -45,7 +45,7 @@ pub struct SeriesResponse {
     pub series: Vec<EntitySeries>,
     /// Documents in the scope.
     pub documents: usize,
-    /// Those of them that have tagged facts.
+    /// The documents that have tagged facts.
     pub documents_with_facts: usize,
     /// Names of concepts like the one asked for, if no company has values of it.
     pub similar: Vec<String>,
@@ -212,7 +212,7 @@ impl Archive {
             .try_collect()
             .await?;
         let mut filings: Vec<FilingValues> = read.into_iter().flatten().collect();
-        filings.sort_by(|one, other| one.order.cmp(&other.order));
+        filings.sort_by(|left, right| left.order.cmp(&right.order));
         let series = series(&filings, frequency);
         let mut similar: BTreeSet<&String> = filings.iter().flat_map(|it| &it.similar).collect();
         if !series.is_empty() {
@@ -385,7 +385,7 @@ fn series(filings: &[FilingValues], frequency: Frequency) -> Vec<EntitySeries> {
 }
 
 fn point(period: Period, values: &[(&FilingValues, &FiledValue)]) -> Option<SeriesPoint> {
-    // Of several concepts the first of the request.
+    // The first requested concept that has a value.
     let rank = values.iter().map(|(_, value)| value.rank).min()?;
     let mut by_filing: Vec<(&FilingValues, &FiledValue)> = Vec::new();
     for (filing, value) in values.iter().filter(|(_, value)| value.rank == rank) {
@@ -427,6 +427,6 @@ fn exactness(value: &FiledValue) -> Decimal {
     value.decimals.map_or(Decimal::ZERO, Decimals::half_unit)
 }
 
-fn differs(one: &FiledValue, other: &FiledValue) -> bool {
-    (one.number - other.number).abs() > exactness(one).max(exactness(other))
+fn differs(left: &FiledValue, right: &FiledValue) -> bool {
+    (left.number - right.number).abs() > exactness(left).max(exactness(right))
 }

@@ -134,7 +134,7 @@ impl CatalogStore {
                 tracing::debug!(%error, ?path, "the catalog is kept in memory");
                 Ok(None)
             }
-            // A file that is no database, or one of another version.
+            // A file that is not a database, or one of another version.
             Err(
                 error @ (DatabaseError::UpgradeRequired(_)
                 | DatabaseError::Storage(redb::StorageError::Io(_))),

@@ -124,7 +124,7 @@ impl DocumentTerms {
         terms
     }
 
-    // Of a number that a fact states, both its text and its number.
+    // If a fact states a number, both its text and the number.
     fn add_property(&mut self, property: Property, document: &CatalogDocument) {
         let Some(field) = TermField::for_filter(property) else {
             return;

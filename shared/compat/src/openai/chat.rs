@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_answers::{Answer as Record, AnswerEvent};
+use stemma_answers::{Answer, AnswerEvent};
 use stemma_gateway::AppState;
 use stemma_gateway::admission::ModelRequest;
 use stemma_gateway::extract::{HandlerResult, Json, json};
@@ -127,7 +127,7 @@ pub(crate) async fn completions(
     Ok(frame_response(frames))
 }
 
-fn final_result(event: AnswerEvent) -> Option<Result<Box<Record>, Value>> {
+fn final_result(event: AnswerEvent) -> Option<Result<Box<Answer>, Value>> {
     match event {
         AnswerEvent::Done(answer) => Some(Ok(answer)),
         AnswerEvent::Error { code, message } => Some(Err(
@@ -137,7 +137,7 @@ fn final_result(event: AnswerEvent) -> Option<Result<Box<Record>, Value>> {
     }
 }
 
-fn completion(headers: &HeaderMap, model: &str, created: u64, answer: &Record) -> ChatCompletion {
+fn completion(headers: &HeaderMap, model: &str, created: u64, answer: &Answer) -> ChatCompletion {
     let rendered = RenderedAnswer::new(answer);
     let message = ChatMessage {
         role: "assistant",
@@ -174,7 +174,7 @@ fn chunks(
     headers: &HeaderMap,
     model: &str,
     created: u64,
-    answer: &Record,
+    answer: &Answer,
     with_usage: bool,
 ) -> Vec<Value> {
     let chunk = |delta: Value, finish: Option<&str>| {

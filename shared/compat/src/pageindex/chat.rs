@@ -8,7 +8,7 @@ use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_answers::{Answer as Record, AnswerEvent, AnswerStep, Citation, QuoteMatch, StepKind};
+use stemma_answers::{Answer, AnswerEvent, AnswerStep, Citation, QuoteMatch, StepKind};
 use stemma_archive::Archive;
 use stemma_archive::pageindex_fields::{is_root, name_of};
 use stemma_document::DocId;
@@ -184,7 +184,7 @@ struct CitationStyle {
 }
 
 impl CitationStyle {
-    fn completion(self, archive: &Archive, answer: &Record) -> PageIndexCompletion {
+    fn completion(self, archive: &Archive, answer: &Answer) -> PageIndexCompletion {
         let message = PageIndexMessage {
             role: "assistant",
             content: self.render(archive, answer).text,
@@ -205,7 +205,7 @@ impl CitationStyle {
         }
     }
 
-    fn chunks(self, archive: &Archive, answer: &Record) -> Vec<Value> {
+    fn chunks(self, archive: &Archive, answer: &Answer) -> Vec<Value> {
         let chunk = |delta, finish| self.chunk(Some(answer), &delta, finish, "text");
         let mut chunks: Vec<Value> = Vec::new();
         for content in self.render(archive, answer).pieces() {
@@ -237,7 +237,7 @@ impl CitationStyle {
 
     fn chunk(
         self,
-        answer: Option<&Record>,
+        answer: Option<&Answer>,
         delta: &Value,
         finish: Option<&str>,
         block: &str,
@@ -252,7 +252,7 @@ impl CitationStyle {
         })
     }
 
-    fn render<'a>(self, archive: &Archive, answer: &'a Record) -> RenderedAnswer<'a> {
+    fn render<'a>(self, archive: &Archive, answer: &'a Answer) -> RenderedAnswer<'a> {
         match self.tags {
             true => RenderedAnswer::with_marks(answer, |citation, verified| match verified {
                 true => tag(archive, citation),
@@ -284,7 +284,7 @@ fn name(archive: &Archive, citation: &Citation) -> String {
     }
 }
 
-fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> {
+fn page_citations(archive: &Archive, answer: &Answer) -> Vec<PageIndexCitation> {
     let cited = answer.citations.iter().map(|citation| PageIndexCitation {
         document: name(archive, citation),
         doc_id: citation.doc_id.clone(),
@@ -299,7 +299,7 @@ fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> 
     cited.collect()
 }
 
-fn finish_reason(answer: &Record) -> &'static str {
+fn finish_reason(answer: &Answer) -> &'static str {
     match conversation::finish_reason(answer) {
         "length" => "max_tokens",
         _ => "end_turn",

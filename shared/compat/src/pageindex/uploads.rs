@@ -216,7 +216,7 @@ impl UploadForm {
 
 fn invalid_form() -> Problem {
     let detail = "the body must be multipart/form-data with a field `file`";
-    Problem::new(415, "body.type", detail)
+    Problem::new(415, "body.type_unsupported", detail)
 }
 
 struct FormError(MultipartError);

@@ -7,7 +7,7 @@ use stemma_store::port_error::{PortError, PortResult};
 
 use super::Coordinator;
 use crate::flow::Flow;
-use crate::jobs::{JobHead, JobStep, PartResult, part_key};
+use crate::jobs::{EndedEntries, JobHead, JobStep, part_key};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::outcome::notify_coordinator;
@@ -25,7 +25,7 @@ impl<W: Flow> Coordinator<W> {
                 return Ok(None);
             };
             let key = part_key(job, part);
-            let result: Option<PartResult> = get_json(&self.ports.blobs, &key).await?;
+            let result: Option<EndedEntries> = get_json(&self.ports.blobs, &key).await?;
             if result.is_none() {
                 self.schedule(ScheduledItem::Job(id)).await?;
             }
@@ -100,7 +100,7 @@ impl<W: Flow> Coordinator<W> {
         finishes.collect::<()>().await;
     }
 
-    async fn finish_part(&self, id: &JobId, key: &str, result: &PartResult) -> PortResult<()> {
+    async fn finish_part(&self, id: &JobId, key: &str, result: &EndedEntries) -> PortResult<()> {
         put_json(&self.ports.blobs, key, result).await?;
         self.announce_part(id).await?;
         let item = ScheduledItem::Job(id.clone());

@@ -156,7 +156,7 @@ impl<W: Flow> Coordinator<W> {
         };
         let Some(ending) = self.run_outcome(&header).await? else {
             if let Some(repeated) = self.foreign_messages.note("ended", self.ports.env.now_ms()) {
-                tracing::warn!(%job, %run, repeated, "message that a run has ended which is open");
+                tracing::warn!(%job, %run, repeated, "a message says that a run has ended, but it is open");
             }
             return Ok(());
         };

@@ -33,7 +33,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of_jobs<'a>(limit: usize, jobs: impl Iterator<Item = &'a OpenJob>) -> Self {
+    fn for_jobs<'a>(limit: usize, jobs: impl Iterator<Item = &'a OpenJob>) -> Self {
         let mut slots = Self {
             limit,
             used: 0,
@@ -73,7 +73,7 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn pick_entries(&self, most: usize) -> Vec<PickedEntry> {
         let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
-        let mut slots = Slots::of_jobs(self.open_documents, table.open.values());
+        let mut slots = Slots::for_jobs(self.open_documents, table.open.values());
         let mut picked = Vec::new();
         if most == 0 || slots.used >= slots.limit {
             return picked;
@@ -134,7 +134,7 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn start_loads(&self, most: usize) -> Vec<(JobId, String)> {
         let now = self.ports.env.now_ms();
         let mut table = self.jobs.lock().await;
-        let slots = Slots::of_jobs(self.open_documents, table.open.values());
+        let slots = Slots::for_jobs(self.open_documents, table.open.values());
         if slots.used >= slots.limit {
             return Vec::new();
         }

@@ -91,9 +91,9 @@ pub(super) enum Handled {
 enum LoadedRun<W: Flow> {
     Open(Box<OpenRun<W>>),
     Ended(RunOutcome),
-    /// Of a newer flow revision, or with settings that only a newer program reads.
+    /// It has a newer flow revision, or settings that only a newer program reads.
     Foreign,
-    /// Without a header of its own: nobody can process it.
+    /// It has no header of its own: nobody can process it.
     Lost,
 }
 

@@ -64,7 +64,7 @@ pub struct RunFacts {
     pub untaken: Option<QueueName>,
 }
 
-/// How long broker and Redis are waited for. People wait for the answer, and ask when servers are away.
+/// How long broker and Redis are waited for. People wait for the answer, and ask when servers are unavailable.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How often Redis is asked again while it knows of no coordinator, worker or assembler.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -155,7 +155,7 @@ async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Dep
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
     let depths = lanes.map(|(lane, priority)| async move {
-        let queues = QueueName::of_lane(lane, priority);
+        let queues = QueueName::for_lane(lane, priority);
         let depths = try_join_all(queues.map(|queue| ports.queue.raw().depth(queue))).await?;
         let depth = depths.into_iter().fold(Depth::default(), Depth::plus);
         Ok::<_, PortError>(((lane, priority), depth))

@@ -78,15 +78,15 @@ impl Server {
         }
     }
 
-    // What stops while it is away. What is stored stays, whichever server is away.
+    // What stops while it is unavailable. What is stored stays, whichever server it is.
     pub(super) fn consequence(self, kind: TroubleKind) -> &'static str {
         match kind {
             TroubleKind::Away => self.consequence_of_absence(),
             TroubleKind::Blocked => {
-                "tasks in work finish; new ones are published when it accepts messages again"
+                "running tasks finish; new ones are published when it accepts messages again"
             }
             TroubleKind::Refused => {
-                "what needs it is repeated until it accepts; no document fails for it"
+                "what needs it is retried until it accepts; no document fails because of it"
             }
         }
     }
@@ -101,7 +101,7 @@ impl Server {
 }
 
 impl ServerTrouble {
-    /// The server that a failed call shows to be away; `None` if the error is about something else.
+    /// The server that a failed call shows to be unavailable; `None` if the error is about something else.
     pub fn from_error(error: &PortError) -> Option<Self> {
         let server = Server::for_port(error.port()).filter(|_| !error.is_permanent())?;
         let kind = if error.is_transient() {

@@ -50,7 +50,7 @@ pub struct Heartbeat {
     /// Trouble with servers.
     #[serde(default)]
     pub troubles: Vec<PortTrouble>,
-    /// Of a coordinator: when the oldest of its unfinished tasks was requested, by lane.
+    /// For a coordinator: when the oldest of its unfinished tasks was requested, by lane.
     #[serde(default)]
     pub unfinished: Vec<OldestTask>,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use stemma_store::env::{Env, Millis};
 use stemma_store::key::{Priority, RunId, TaskKey};
+use stemma_store::latency::LatencyHistogram;
 use stemma_store::minute_window::MinuteWindow;
 use stemma_store::port_error::{PortError, PortResult};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,6 @@ use super::{
     HEARTBEAT_INTERVAL, HEARTBEAT_TTL, Heartbeat, HeartbeatExtras, LaneStatus, MAX_LISTED_TASKS,
     OldestTask, StageStatus, TaskStatus,
 };
-use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
 use crate::queue::{Lane, QueueName};
@@ -234,8 +234,8 @@ impl StageCounters {
             failed: self.failed,
             retried: self.retried,
             last_minute: self.last_minute.sum(now_ms),
-            p50_ms: self.durations.quantile_ms(now_ms, 50),
-            p95_ms: self.durations.quantile_ms(now_ms, 95),
+            p50_ms: self.durations.percentile_ms(now_ms, 50),
+            p95_ms: self.durations.percentile_ms(now_ms, 95),
         }
     }
 }

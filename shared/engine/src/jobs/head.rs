@@ -22,9 +22,6 @@ const CURSOR_SHARE: u64 = 10;
 // Parts of one job that are open at the same time: 32,000 entries, more than the slots of sixteen coordinators.
 const PARTS_AT_ONCE: usize = 64;
 
-/// The results of a part.
-pub(crate) type PartResult = EndedEntries;
-
 /// The entries of a part.
 pub(super) fn part_entries(manifest: &JobManifest, part: u64) -> Range<u64> {
     let chunk = CHUNK_ENTRIES as u64;
@@ -129,7 +126,7 @@ impl JobHead {
     }
 
     /// Adds the result of a part, unless it was added before.
-    pub(crate) fn end_part(&mut self, part: u64, result: &PartResult) {
+    pub(crate) fn end_part(&mut self, part: u64, result: &EndedEntries) {
         if self.open.remove(&part) {
             let entries = part_entries(&self.manifest, part);
             self.ended.add_part(entries, result);
@@ -194,8 +191,8 @@ mod tests {
         }
     }
 
-    fn result(entries: Range<u64>) -> PartResult {
-        let mut result = PartResult::default();
+    fn result(entries: Range<u64>) -> EndedEntries {
+        let mut result = EndedEntries::default();
         for number in entries {
             result.insert(number, "entry", &RunOutcome::Done);
         }

@@ -39,7 +39,8 @@ pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
-pub(crate) use head::{JobHead, PartResult};
+pub(crate) use ended_entries::EndedEntries;
+pub(crate) use head::JobHead;
 pub use manifest::{JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::{LoadedJob, OpenJob};
 pub use scan::NewestJobs;

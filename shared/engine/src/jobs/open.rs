@@ -8,7 +8,7 @@ use stemma_store::key::{JobId, RunHeader, RunId};
 use stemma_store::port_error::PortResult;
 
 use super::ended_entries::{EndedEntries, load_last};
-use super::head::{JobHead, PartResult, ended_parts, part_entries};
+use super::head::{JobHead, ended_parts, part_entries};
 use super::{
     CHUNK_ENTRIES, Cancelled, EntryCounts, JobEndReason, JobReport, JobWaits, chunk_key, manifest,
     part_key, report,
@@ -75,7 +75,7 @@ impl OpenJob {
         if parts < 2 || part >= parts || *id != job.part(part) {
             return Ok(LoadedJob::Ended);
         }
-        let result: Option<PartResult> = get_json(blobs, &part_key(&job, part)).await?;
+        let result: Option<EndedEntries> = get_json(blobs, &part_key(&job, part)).await?;
         Ok(match result {
             Some(_) => LoadedJob::PartEnded,
             None => {
@@ -300,7 +300,7 @@ impl OpenJob {
     }
 
     /// The key and result of a part whose entries have all ended.
-    pub(crate) fn finished_part(&self) -> Option<(String, PartResult)> {
+    pub(crate) fn finished_part(&self) -> Option<(String, EndedEntries)> {
         let part = self.part.filter(|_| self.is_complete())?;
         Some((part_key(&self.manifest.job, part), self.ended.clone()))
     }

@@ -240,10 +240,10 @@ pub trait Ledger: Send + Sync {
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;
 
     /// Takes or renews the lease of a task until `until_ms`, at most [`MAX_LEASE`] from now. If the lease of another holder has expired, the holder may
-    /// be alive: while the ledger was away nobody could renew. The first request therefore only extends that lease by
+    /// be alive: while the ledger was unavailable nobody could renew. The first request therefore only extends that lease by
     /// [`RENEWAL_GRACE`]; unless its holder renews it meanwhile, a later request takes it over. That counts as a crash if
     /// the message was redelivered since the holder last renewed the lease: one that a live holder could not release
-    /// (the ledger was away) expires, too, but its message was answered. Copies of a message that a broker delivers twice
+    /// (the ledger was unavailable) expires, too, but its message was answered. Copies of a message that a broker delivers twice
     /// would stay as long as the task is retried, so all but the first are [`Lease::Outdated`]. Leases work even if the run is unknown: after a
     /// loss of the ledger, renewals keep running tasks from being executed twice. A run with only
     /// expired leases may be forgotten.

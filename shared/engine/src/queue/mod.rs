@@ -109,7 +109,7 @@ impl QueueName {
     }
 
     /// The queues of the tasks of a lane and priority.
-    pub fn of_lane(lane: Lane, priority: Priority) -> impl Iterator<Item = QueueName> {
+    pub fn for_lane(lane: Lane, priority: Priority) -> impl Iterator<Item = QueueName> {
         let first = QueueName::Lane(lane, priority);
         std::iter::once(first).chain(first.continuation())
     }
@@ -119,7 +119,7 @@ impl QueueName {
         let lanes = Lane::ALL
             .into_iter()
             .flat_map(move |lane| priorities.map(|priority| (lane, priority)));
-        let tasks = lanes.flat_map(|(lane, priority)| Self::of_lane(lane, priority));
+        let tasks = lanes.flat_map(|(lane, priority)| Self::for_lane(lane, priority));
         tasks
             .chain(Self::flows())
             .chain([QueueName::Dead, QueueName::Reindex])
@@ -196,9 +196,9 @@ pub struct Message {
     pub retry_ms: Option<Millis>,
     /// W3C trace context of the publisher.
     pub trace: Option<String>,
-    /// Of a message for coordinators: made by [`MessageKeys`](crate::MessageKeys) over the body.
+    /// Set for messages to coordinators: made by [`MessageKeys`](crate::MessageKeys) over the body.
     pub signature: Option<String>,
-    /// Of a message on [`QueueName::Dead`]: why it is there.
+    /// Set for messages on [`QueueName::Dead`]: why they are there.
     pub dead: Option<DeadReason>,
 }
 

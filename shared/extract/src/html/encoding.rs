@@ -26,7 +26,7 @@ impl<'a> Input<'a> {
         let encoding = match by_mark {
             Some(encoding) if encoding != UTF_8 => encoding,
             _ if is_utf8 => {
-                return Self::of_file(bytes, true);
+                return Self::from_file(bytes, true);
             }
             _ => declared(bytes)
                 .filter(|encoding| *encoding != UTF_8)
@@ -38,7 +38,7 @@ impl<'a> Input<'a> {
                 let detail = "the file says it is UTF-8 and is not; it was read as windows-1252";
                 defects.push(defect("html.encoding", detail.into()));
             }
-            return Self::of_file(bytes, false);
+            return Self::from_file(bytes, false);
         }
         let (text, _, had_errors) = encoding.decode(bytes);
         if had_errors {
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn of_file(bytes: &'a [u8], is_utf8: bool) -> Self {
+    fn from_file(bytes: &'a [u8], is_utf8: bool) -> Self {
         Self {
             bytes: Cow::Borrowed(bytes),
             is_utf8,

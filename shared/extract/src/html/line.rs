@@ -38,9 +38,9 @@ pub(super) struct TextLine<'a> {
     right: f32,
     first: f32,
     align: Option<Align>,
-    /// Of a row of a table, whose words have their places: its height in points.
+    /// For a row of a table, whose words have their places: its height in points.
     row_height: Option<f32>,
-    /// Of a row of a table: its cells.
+    /// For a row of a table: its cells.
     pub(super) grid: Option<Box<GridLine>>,
 }
 

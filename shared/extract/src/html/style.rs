@@ -139,7 +139,7 @@ const PADDING: usize = 1;
 impl Declared {
     /// What a tag declares: the defaults of its element, then old attributes, then its style.
     pub(super) fn from_tag(tag: &StartTag<'_>) -> Self {
-        let mut declared = Self::of_element(tag.name);
+        let mut declared = Self::for_element(tag.name);
         let mut style: &[u8] = b"";
         for (key, value) in tag.attributes() {
             // Nearly all attributes are styles; the names of the others are compared in order of frequency.
@@ -169,7 +169,7 @@ impl Declared {
         declared
     }
 
-    fn of_element(name: Name) -> Self {
+    fn for_element(name: Name) -> Self {
         let mut declared = Self::default();
         match name {
             Name::B | Name::Strong => declared.bold = Some(true),

@@ -275,11 +275,10 @@ fn strip_ascii_layers<'r>(
 
 /// Decodes ASCIIHex (PDF 1.7, 7.4.2). Invalid characters are skipped.
 pub(super) fn decode_hex(text: &[u8]) -> Vec<u8> {
-    let digits = text
+    let digits: Vec<u8> = text
         .iter()
         .take_while(|byte| **byte != b'>')
-        .filter_map(|byte| char::from(*byte).to_digit(16));
-    let digits: Vec<u8> = digits
+        .filter_map(|byte| char::from(*byte).to_digit(16))
         .filter_map(|digit| u8::try_from(digit).ok())
         .collect();
     digits
@@ -418,7 +417,7 @@ pub(super) fn not_a_pdf_error() -> ExtractError {
     ExtractError::new(
         "pdf.not_a_pdf",
         "the file is not a PDF: it has no PDF header in its first 1,024 bytes",
-        "check the file's format, or give it the extension of what it is",
+        "check the file's format, or correct its extension",
     )
 }
 

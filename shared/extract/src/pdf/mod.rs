@@ -107,7 +107,7 @@ pub(crate) fn read_with(
 ///
 /// # Errors
 ///
-/// Those of [`read`] for files that do not open.
+/// As [`read`], for files that do not open.
 pub fn open(
     bytes: &[u8],
     password: Option<&str>,

@@ -64,7 +64,7 @@ pub(super) fn read(
         return Err(no_text_error(&pages, &defects, is_truncated, any_picture));
     }
     if is_truncated {
-        let detail = "the file breaks off: pages behind its end are lost".into();
+        let detail = "the file is cut off: the pages after its end are lost".into();
         defects.insert(
             0,
             Defect {
@@ -196,7 +196,7 @@ fn no_text_error(
     if is_truncated {
         return ExtractError::new(
             "pdf.truncated",
-            "the file breaks off: the text of its pages is lost",
+            "the file is cut off: the text of its pages is lost",
             "get the whole file",
         );
     }

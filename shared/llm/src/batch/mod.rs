@@ -158,8 +158,10 @@ fn id_of(value: &Value) -> Result<String, LlmError> {
 
 // Ids come from the provider and become parts of paths of its own host.
 fn path_segment(id: &str) -> Result<&str, LlmError> {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if (1..=256).contains(&id.len()) && id.bytes().all(is_name) && !id.starts_with('.') {
+    let has_name_bytes = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if (1..=256).contains(&id.len()) && has_name_bytes && !id.starts_with('.') {
         return Ok(id);
     }
     Err(LlmError::unreadable(

@@ -114,7 +114,7 @@ impl JobSpend {
 enum NameSpend {
     OfOthers,
     Ours(SpendAmount),
-    // Of an older release, of many jobs, or without the price that is asked for.
+    // Written by an older release, for many jobs, or without the price that is asked for.
     Unclear,
 }
 

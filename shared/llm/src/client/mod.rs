@@ -41,7 +41,7 @@ use crate::request::{
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 const LONG_PAUSE: Duration = Duration::from_secs(16);
 
-// How much longer a reservation lasts than the longest call: settlements are repeated while the limiter is away.
+// How much longer a reservation lasts than the longest call: settlements are repeated while the limiter is unavailable.
 const RESERVATION_SLACK: Duration = Duration::from_secs(60);
 
 /// A client of one model for completions ([`ModelClient::complete`]) or embeddings ([`ModelClient::embed`]). One per process
@@ -138,7 +138,7 @@ impl ModelClient<dyn Embedder> {
     /// Embeds a batch in one call once breaker, rate limits and budget allow it.
     ///
     /// # Errors
-    /// Those of [`ModelClient::complete`].
+    /// As [`ModelClient::complete`].
     pub async fn embed(
         &self,
         batch: &TextBatch<'_>,
@@ -384,7 +384,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         took_ms: u64,
     ) -> CallError {
         let now_ms = self.env.now_ms();
-        self.stats.lock().record_failure(error.code(), took_ms);
+        self.stats
+            .lock()
+            .record_failure(now_ms, took_ms, error.code());
         let outage_ms = {
             let mut breaker = self.breaker.lock();
             if error.is_outage() {

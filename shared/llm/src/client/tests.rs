@@ -27,7 +27,7 @@ impl Llm for FailingLlm {
         let env = self.env.lock().clone().unwrap();
         self.called_ms.lock().push(env.now_ms());
         env.sleep(Duration::from_millis(100)).await;
-        // Of a long prompt it does not tell: so few tokens would be a prompt that was cut.
+        // It does not count the tokens of a long prompt: so few would be a prompt that was cut.
         let is_long = request.prompt_tokens() > 1_000;
         let usage = TokenUsage {
             prompt_tokens: if is_long { 0 } else { 40 },
@@ -43,7 +43,7 @@ impl Llm for FailingLlm {
     }
 }
 
-// A limiter that is away from a moment on.
+// A limiter that is unavailable from a moment on.
 struct AwaySince(Env, Millis);
 
 impl PortLayer for AwaySince {

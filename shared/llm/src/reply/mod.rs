@@ -64,7 +64,7 @@ fn unique_answer<'a, T>(
 
 fn missing_object_error(text: &str) -> &'static str {
     if text.contains('{') {
-        "its JSON object breaks off"
+        "its JSON object is cut off"
     } else {
         "it holds no JSON object"
     }

@@ -1,4 +1,4 @@
-//! The tool `describe`, with a simulated model that sees.
+//! The tool `describe`, with a simulated vision model.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn seeing(preset: Preset, behavior: Behavior) -> (Provider, TestClient) {
     let provider = Provider::start(behavior).await.unwrap();
     provider.add_image(&image(2), CHART);
     let model = answer_model(&provider);
-    let client = TestClient::with_sight(preset, model, Arc::new(Renderer)).await;
+    let client = TestClient::with_vision(preset, model, Arc::new(Renderer)).await;
     (provider, client)
 }
 
@@ -46,7 +46,7 @@ fn page(number: u32) -> Value {
 }
 
 #[tokio::test]
-async fn figures_of_a_page_are_described_by_sight_and_once() {
+async fn figures_of_a_page_are_described_once_and_unchecked() {
     let (provider, mut client) = seeing(Preset::All, Behavior::default()).await;
     let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
     // Every conversation pays for the list once.
@@ -62,7 +62,7 @@ async fn figures_of_a_page_are_described_by_sight_and_once() {
     assert_eq!(again["structuredContent"]["cached"], true, "{again}");
     let text = text(&again);
     assert!(
-        text.starts_with("By sight, unchecked: 1 figures on ACME_2022#p=2"),
+        text.starts_with("From the image, unchecked: 1 figures on ACME_2022#p=2"),
         "{text}"
     );
     // What a model reads from a document is data, as the text of a document is.

@@ -69,7 +69,7 @@ fn page_images(env: &Env) -> Arc<PageImages> {
     )
 }
 
-// A model that sees what `seen` draws.
+// A vision model that sees what `seen` draws.
 fn vision(
     env: &Env,
     model: Option<&AnswerModel>,
@@ -118,8 +118,8 @@ impl TestClient {
         Self::with_images(preset, version, model, None).await
     }
 
-    /// A client of a server with a model that sees what `renderer` draws.
-    async fn with_sight(preset: Preset, model: AnswerModel, renderer: Arc<dyn Extractor>) -> Self {
+    /// A client of a server with a vision model that sees what `renderer` draws.
+    async fn with_vision(preset: Preset, model: AnswerModel, renderer: Arc<dyn Extractor>) -> Self {
         Self::with_images(preset, "2025-06-18", Some(model), Some(renderer)).await
     }
 

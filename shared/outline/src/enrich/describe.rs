@@ -226,7 +226,7 @@ fn title_case(title: &str) -> String {
 }
 
 /// Whether a word in capitals has roman numerals only, such as `(II)` or `II-IV`.
-// Those that titles number with; `MIX`, `CD` and `LI` are words.
+// A numeral that titles number with; `MIX`, `CD` and `LI` are words.
 fn is_numeral(word: &str) -> bool {
     const HIGHEST: u32 = 39;
     let mut runs = word

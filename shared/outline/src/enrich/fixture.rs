@@ -87,8 +87,8 @@ fn build_tree(source: &Source, entries: Vec<(SectionStart, u16, &str)>) -> Secti
         let number = title
             .split_whitespace()
             .nth(1)
-            .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        let number = number.map(|word| word.trim_end_matches(['.', ':']).to_owned());
+            .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+            .map(|word| word.trim_end_matches(['.', ':']).to_owned());
         let evidence = EvidenceSource::Layout;
         let entry = DraftEntry {
             number,

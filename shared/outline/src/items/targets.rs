@@ -33,7 +33,7 @@ pub(super) struct TargetFinder<'a> {
     form: SecForm,
     pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
     pub(super) titles: HashMap<String, Vec<&'a Section>>,
-    /// Pages of short lines, for headings that are no sections.
+    /// Pages of short lines, for headings that are not sections.
     pub(super) lines: HashMap<String, Vec<PageNo>>,
     /// The same by their words that have a meaning of their own.
     topics: HashMap<String, Vec<PageNo>>,
@@ -408,7 +408,7 @@ impl<'a> TargetFinder<'a> {
             words.windows(count).find_map(|topic| {
                 let topic = heavy_words(&topic.join(" "));
                 let key = topic.concat();
-                // The words that name the Item, and `this Annual Report on Form 10-K`, are no topic.
+                // The words that name the Item, and `this Annual Report on Form 10-K`, are not a topic.
                 let of_place = topic
                     .iter()
                     .any(|word| matches!(word.as_str(), "item" | "part" | "form"))

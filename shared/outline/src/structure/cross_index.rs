@@ -172,7 +172,7 @@ struct FoundRows {
     entries: Vec<IndexRow>,
     /// The mark of a footnote at each entry.
     marks: Vec<Option<String>>,
-    /// Of the last entry.
+    /// Columns of the last entry.
     columns: TitleColumns,
 }
 

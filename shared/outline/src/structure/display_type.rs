@@ -1,4 +1,4 @@
-//! Rules against display type in documents that are no filings: captions of charts, call-outs, labels of maps and diagrams,
+//! Rules against display type in documents that are not filings: captions of charts, call-outs, labels of maps and diagrams,
 //! running heads and lists of a chapter's sections.
 //!
 //! Brochures, reports and manuals set all of these like headings. What tells them apart is their place: a heading has

@@ -30,7 +30,7 @@ const HEADLINE_RANK: u32 = LAYOUT_RANK - 1;
 
 /// The lines of a cover: the unnumbered headings known only by their layout before the first paragraph.
 struct FrontMatter {
-    /// Of all sections.
+    /// Styles of all sections.
     styles: Vec<HeadingStyle>,
     /// Places of the lines.
     lines: Vec<usize>,
@@ -41,7 +41,7 @@ struct FrontMatter {
 }
 
 impl FrontMatter {
-    // Of the lines before the first paragraph only two kinds are sections: the title of the document, and headings whose
+    // Only two kinds of lines before the first paragraph are sections: the title of the document, and headings whose
     // style returns further on.
     fn find(heads: &[OutlineHead], document: &Document<'_>) -> Self {
         let styles: Vec<HeadingStyle> = heads

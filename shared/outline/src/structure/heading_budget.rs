@@ -70,7 +70,7 @@ pub(super) fn keep_within_budget(
 struct Look {
     count: usize,
     dense: bool,
-    /// Those above paragraphs.
+    /// How many are above paragraphs.
     over_text: usize,
 }
 

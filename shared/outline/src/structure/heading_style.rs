@@ -106,7 +106,7 @@ impl HeadingStyle {
 
 pub(super) fn style_of(lines: &LineTable<'_>, row: &LineFeatures<'_>) -> HeadingStyle {
     let numbered = numbering::first_number(row.text)
-        // `17 Fields of Use` is no section 17 unless the document also has a 16 or an 18.
+        // `17 Fields of Use` is not section 17 unless the document also has a 16 or an 18.
         .filter(|number| !number.bare || lines.has_neighbor_number(number.value))
         .map(|number| number.class);
     HeadingStyle {

@@ -1,5 +1,5 @@
-//! Rules that judge a line by itself and its neighbors: what certainly is text, part of a table or page furniture is no
-//! heading, however it is set.
+//! Rules that judge a line by itself and its neighbors: what certainly is text, part of a table or page furniture is
+//! not a heading, however it is set.
 
 use stemma_reading::heading_look::{LARGER, LINE_WORDS, PLAIN_WORDS, SAME_SIZE, TitleText};
 use stemma_reading::terms::is_cjk;

@@ -283,7 +283,7 @@ impl OutlineBuilder<'_, '_> {
             .page()
             .map(|page| PageNo::from_index(page as usize));
         let detail = format!(
-            "`{}` is announced and was not found",
+            "`{}` is announced, but was not found",
             titles::truncate_bytes(&candidate.title, 120)
         );
         let pages = page.map(|page| PageSpan::between(page, page));

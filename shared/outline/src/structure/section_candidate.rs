@@ -44,7 +44,7 @@ impl SectionCandidate {
         self.target.map(|target| target.page.get() - 1)
     }
 
-    /// The announced page (from 0): that of the link, otherwise that of the label.
+    /// The announced page (from 0): the page of the link, otherwise of the label.
     pub(crate) fn page(&self) -> Option<u32> {
         self.target_page().or(self.predicted)
     }

@@ -33,7 +33,7 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
 /// Calls `visit` with each document of a submission (or with the whole source) and the index of its first page.
 ///
 /// # Errors
-/// Those of `visit`.
+/// As `visit`.
 pub fn visit_documents<E>(
     source: &Source,
     pages: &[Page],
@@ -54,7 +54,7 @@ pub fn visit_documents<E>(
 /// a whole.
 ///
 /// # Errors
-/// Those of `outline_document`.
+/// As `outline_document`.
 pub fn outline_documents(
     source: &Source,
     pages: &[Page],

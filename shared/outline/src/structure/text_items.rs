@@ -237,8 +237,8 @@ fn candidate<'r>(
     }
     let keys = ranges
         .iter()
-        .map(|(first, last)| (*first, *last, like(*first, &title)));
-    let keys = keys.collect();
+        .map(|(first, last)| (*first, *last, like(*first, &title)))
+        .collect();
     let title = titles::fold_whitespace(&format!("{front} {title}"));
     Some(Candidate {
         row,
@@ -249,7 +249,7 @@ fn candidate<'r>(
     })
 }
 
-/// Drops tables of contents: Items one after the other without text, most of which come again.
+/// Drops tables of contents: Items one after the other without text, if most of them come again.
 // A list ends where a number comes a second time, since the body may follow right behind it.
 fn drop_lists(rows: &TextRows, candidates: &mut Vec<Candidate<'_>>) {
     let mut start = 0;

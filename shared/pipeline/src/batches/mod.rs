@@ -5,8 +5,6 @@
 //! believe to be the one do no harm. Every step can be repeated after a crash.
 
 mod collect;
-#[cfg(test)]
-mod fixture;
 mod plan;
 mod queue;
 mod runners;

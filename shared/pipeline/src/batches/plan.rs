@@ -51,7 +51,7 @@ impl BatchRunner {
             runs,
         };
         if queue.store.write(seq, "plan", &plan).await? == PutOutcome::Exists {
-            // Of another process, or ours from before a write that failed, or whose reply was lost.
+            // The plan of another process, or our own from before a write that failed or whose reply was lost.
             let stored: Option<BatchPlan> = queue.store.read(seq, "plan").await?;
             let is_ours = stored
                 .as_ref()

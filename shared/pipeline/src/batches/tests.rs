@@ -1,8 +1,14 @@
 //! The runner against a provider in memory, in virtual time, with a crash at every step.
 
+mod crash;
+mod fake_payer;
+mod fake_provider;
+mod fixture;
+
 use std::time::Duration;
 
-use super::fixture::{Crash, Fixture, HOUR, NAMED, UNNAMED};
+use self::crash::Crash;
+use self::fixture::{Fixture, HOUR, NAMED, UNNAMED};
 use super::store::StoredResult;
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +72,7 @@ async fn a_plan_that_cannot_be_read_now_is_not_submitted_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_whose_reply_is_lost_keeps_its_reservations() {
-    // Of one attempt, and of all attempts of a round.
+    // Lost replies of one attempt, and of all attempts of a round.
     for replies in [1, 20] {
         let fixture = Fixture::new(NAMED);
         fixture.add("a", 4).await;

@@ -18,7 +18,7 @@ use super::history::DocumentHistory;
 use crate::FilingFlow;
 use crate::versions::Claim;
 
-/// Of artifacts that no version that stays has read.
+/// Reason to remove artifacts that no remaining version has read.
 pub(super) const SUPERSEDED_ARTIFACT: &str = "superseded artifact";
 
 /// The versions of a document that stay.

@@ -95,7 +95,7 @@ pub(super) async fn find(
     }
 }
 
-// Of a job that cannot be read everything is kept, and what it may still need: it counts as open since its id was made.
+// Everything of a job that cannot be read is kept, with what it may still need: it counts as open since its id was made.
 async fn readable_state(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -170,7 +170,7 @@ async fn unfinished(
             Some(found) if found.iter().any(|(at_ms, _)| is_past_grace(*at_ms, now_ms)) => {
                 garbage
                     .objects
-                    .extend(entries.into_iter().map(of_unfinished));
+                    .extend(entries.into_iter().map(unfinished_submission));
             }
             Some(_) => {
                 marks.remove(&attempt);
@@ -180,12 +180,14 @@ async fn unfinished(
     // The marks go last: an interrupted collection must not make an attempt look new.
     let marks: Vec<_> = marks.into_values().flatten().map(|(_, key)| key).collect();
     garbage.last = marks.len();
-    garbage.objects.extend(marks.into_iter().map(of_unfinished));
+    garbage
+        .objects
+        .extend(marks.into_iter().map(unfinished_submission));
     let is_empty = garbage.marks.is_empty() && garbage.objects.is_empty();
     Ok((!is_empty).then_some(garbage))
 }
 
-fn of_unfinished(key: String) -> GarbageObject {
+fn unfinished_submission(key: String) -> GarbageObject {
     GarbageObject::new(key, "unfinished submission")
 }
 

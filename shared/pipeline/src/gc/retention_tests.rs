@@ -383,7 +383,7 @@ async fn an_original_is_never_marked_at_both_keys() {
     }
 }
 
-// A document with five versions, one that fails, two unused originals, of which one has a mark, an old job, and two attempts
+// A document with five versions, one that fails, two unused originals, one with a mark, an old job, and two attempts
 // to submit a job.
 async fn used_store() -> GcFixture {
     let fixture = GcFixture::new();

@@ -477,7 +477,7 @@ async fn failures_go_when_a_later_version_was_published() {
 // The requests from which docs/OPERATING.md computes the cost of a run.
 #[tokio::test]
 async fn requests_per_document_and_job_are_bounded() {
-    // Of a document that was published `versions` times: requests to find, and to remove.
+    // A document that was published `versions` times: requests to find, and to remove.
     let document = async |versions: u64| {
         let fixture = GcFixture::new();
         for seq in 1..=versions {
@@ -507,7 +507,7 @@ async fn requests_per_document_and_job_are_bounded() {
         ([4 + 4 + 1, FIXED + 2, 0], [0, 1, 6], [4 + 2, FIXED + 2, 0]),
         "trees are read as long as they exist, and the first claim that stays"
     );
-    // Of a job: its report; when it is a week old, also its manifest and a listing.
+    // A job: its report; when it is a week old, also its manifest and a listing.
     let job = async |ended_days_ago: u64| {
         let fixture = GcFixture::new();
         fixture.job("j-1", "name", Some(ended_days_ago)).await;

@@ -41,20 +41,20 @@ type BatchKey = (RunId, Priority);
 
 /// The batches that are being filled. One per worker.
 #[derive(Clone, Default)]
-pub struct Batcher(Arc<Mutex<HashMap<BatchKey, BatchQueue>>>);
+pub struct Batcher(Arc<Mutex<HashMap<BatchKey, SectionQueue>>>);
 
 #[derive(Default)]
-struct BatchQueue {
+struct SectionQueue {
     // Announced tasks that have not arrived yet.
     expected: usize,
-    batches: Vec<Vec<BatchItem>>,
+    batches: Vec<Vec<SectionRequest>>,
     // Total number of arrivals. Unchanged means that nothing new came since the last check.
     arrivals: u64,
     // Whether a task is waiting to flush the batches.
     has_flusher: bool,
 }
 
-struct BatchItem {
+struct SectionRequest {
     // Index of the section in the document.
     position: u32,
     block: String,
@@ -175,7 +175,7 @@ impl Batcher {
             log: TaskCallLog::for_batch(task, question.stage),
         };
         let (reply_sender, answer) = oneshot::channel();
-        let item = BatchItem {
+        let item = SectionRequest {
             position,
             block,
             tokens,
@@ -194,7 +194,7 @@ impl Batcher {
         }
     }
 
-    fn push(&self, key: &BatchKey, item: BatchItem, call: &BatchCall) {
+    fn push(&self, key: &BatchKey, item: SectionRequest, call: &BatchCall) {
         let mut all = self.0.lock();
         let Some(queue) = all.get_mut(key) else {
             return;
@@ -207,9 +207,12 @@ impl Batcher {
             call.token_limit,
         );
         // Full batches go out at once. The rest waits for a flush, because more sections may follow.
-        for batch in queue.batches.extract_if(.., |batch: &mut Vec<BatchItem>| {
-            batch.len() == MAX_ITEMS || total_tokens(batch) >= FULL_TOKENS.min(call.token_limit)
-        }) {
+        for batch in queue
+            .batches
+            .extract_if(.., |batch: &mut Vec<SectionRequest>| {
+                batch.len() == MAX_ITEMS || total_tokens(batch) >= FULL_TOKENS.min(call.token_limit)
+            })
+        {
             call.env.spawn(call.clone().send(batch));
         }
         if !queue.batches.is_empty() && !queue.has_flusher {
@@ -279,13 +282,13 @@ fn add_to_fullest<T>(batches: &mut Vec<Vec<T>>, item: T, tokens: fn(&T) -> u32, 
     }
 }
 
-fn total_tokens(batch: &[BatchItem]) -> u32 {
+fn total_tokens(batch: &[SectionRequest]) -> u32 {
     batch.iter().map(|item| item.tokens).sum()
 }
 
 impl BatchCall {
     // A batch without an answer is split in halves, so that one bad section does not fail the others.
-    async fn send(self, batch: Vec<BatchItem>) {
+    async fn send(self, batch: Vec<SectionRequest>) {
         let mut batches = vec![batch];
         while let Some(mut batch) = batches.pop() {
             // Document order, whatever order the tasks arrived in. Cancelled tasks are left out.
@@ -306,7 +309,7 @@ impl BatchCall {
         }
     }
 
-    async fn call(&self, batch: &[BatchItem]) -> Result<Vec<BatchReply>, BatchError> {
+    async fn call(&self, batch: &[SectionRequest]) -> Result<Vec<BatchReply>, BatchError> {
         // A batch of one is not a batch: the section asks alone, with its own call record.
         if batch.len() < 2 {
             return Ok(batch.iter().map(|_| BatchReply::AskAlone).collect());
@@ -364,7 +367,7 @@ fn classify_failure(failure: Failure) -> BatchError {
 }
 
 // The receiver is gone if the task was cancelled.
-fn send_reply((item, reply): (BatchItem, BatchReply)) {
+fn send_reply((item, reply): (SectionRequest, BatchReply)) {
     drop(item.reply_sender.send(reply));
 }
 

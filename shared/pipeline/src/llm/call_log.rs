@@ -133,7 +133,7 @@ impl TaskCallLog {
         match tokio::time::timeout(RECORD_TIMEOUT, blobs.put(&key, bytes)).await {
             Ok(put) => Ok(put.map(drop)?),
             Err(_) => {
-                let message = "the call could not be recorded: the store is away";
+                let message = "the call could not be recorded: the store is unavailable";
                 Err(Failure::throttled(
                     "engine.port",
                     message,

@@ -88,7 +88,7 @@ pub fn estimate_model_use(
     Ok(sum)
 }
 
-/// What a run will ask a model that sees if text recognition is sure of none of `pages`. How many it is sure of is not known
+/// What a run will ask a vision model if text recognition is sure of none of `pages`. How many it is sure of is not known
 /// before.
 pub fn most_vision_use(pages: u64) -> ModelUse {
     let (prompt_tokens, output_tokens) = page_use();

@@ -155,7 +155,7 @@ fn distrust_gap(counts: AddedHeadings) -> Option<Gap> {
         code: "model.not_trusted".into(),
         pages: None,
         detail: format!(
-            "{} of {} headings that the model named are not on their pages; the sections are those of the rules",
+            "{} of {} headings that the model named are not on their pages; the sections come from the rules",
             counts.named - counts.located,
             counts.named
         ),

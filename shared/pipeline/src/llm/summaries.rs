@@ -187,8 +187,7 @@ impl SummaryTree {
             .stretches
             .iter()
             .zip(self.sections.len()..)
-            .filter(|_| round == 0);
-        let stretches = stretches
+            .filter(|_| round == 0)
             .map(|((section, stretch), index)| (index, self.stretch_task(*section, *stretch)));
         let sections = sections.map(|index| (index, self.section_task(index, answers)));
         sections.chain(stretches).collect()

@@ -48,7 +48,7 @@ impl SourceWriter {
             ));
         }
         let keys = blob_keys::original_keys(&self.collection, digest);
-        // Of two objects garbage collection marks only one at a time.
+        // Garbage collection marks only one of two objects at a time.
         let is_marked = self.marked.contains(&(digest, 0)) && !self.marked.contains(&(digest, 1));
         let key = &keys[usize::from(is_marked)];
         // A size lookup is cheaper than another upload.

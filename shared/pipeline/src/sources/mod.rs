@@ -139,7 +139,7 @@ pub const MAX_COMPANION_BYTES: u64 = 16 << 20;
 /// Reads a companion of a version. The inner error says why it cannot be read: a document is read without it.
 ///
 /// # Errors
-/// Those that do not count as an attempt: the source is unavailable.
+/// Failures that do not count as an attempt: the source is unavailable.
 pub(crate) async fn read_companion(
     task: &FilingTask<'_>,
     version: &DocumentVersion,

@@ -1,4 +1,4 @@
-//! What a filing with inline XBRL declares about itself: the facts of its cover, most of which no page shows.
+//! What a filing with inline XBRL declares about itself: the facts of its cover. No page shows most of them.
 
 use std::collections::BTreeMap;
 

@@ -91,7 +91,7 @@ impl MergePages {
         }
     }
 
-    /// With what a model that sees was asked. Without such pages the key stays as it is.
+    /// With what a vision model was asked. Without such pages the key stays as it is.
     pub(crate) fn with_transcripts(
         mut self,
         pages: &[PageNo],
@@ -255,7 +255,7 @@ enum Transcript {
     Lines(Vec<String>),
 }
 
-// What a model that sees said about the pages.
+// What a vision model said about the pages.
 #[derive(Default)]
 struct TranscriptTally {
     seen: u32,

@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    // Of one call, once.
+    // What interrupts one call, once.
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Interruption {
         /// A run claims the next version while a tree is written.

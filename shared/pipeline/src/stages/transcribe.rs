@@ -1,4 +1,4 @@
-//! `transcribe`: a model that sees reads a page that text recognition is unsure of.
+//! `transcribe`: a vision model reads a page that text recognition is unsure of.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ struct Transcript {
 }
 
 impl Transcribe {
-    /// The task for a page that text recognition read. `None` if no model sees, or text recognition is sure of the page.
+    /// The task for a page that text recognition read. `None` without a vision model, or if text recognition is sure of the page.
     pub(crate) fn for_page(
         settings: &RunSettings,
         source: Digest,
@@ -147,7 +147,7 @@ fn request(model: &str, images: Vec<PageImage>) -> LlmRequest {
     }
 }
 
-// Of a page in letter format, at the size at which it is drawn.
+// Size of a page in letter format as it is drawn.
 const PAGE_PIXELS: (u32, u32) = (1_212, PageImage::MAX_SIDE);
 // A page of a filing has some 700 tokens of text, and a table more.
 const TYPICAL_REPLY_TOKENS: u32 = 1_000;

@@ -1,4 +1,4 @@
-//! Compares what a model that sees says about a page with what text recognition read there.
+//! Compares what a vision model says about a page with what text recognition read there.
 //!
 //! Both are texts of the same page, mostly in the same order, so their words are aligned as a whole: with the fewest words that
 //! differ, are missing or are added. The transcript changes only how sure words are, and adds no word to the page.
@@ -106,7 +106,7 @@ fn key(word: &str) -> String {
         .to_lowercase()
 }
 
-// Whether two different words may be readings of one: two numbers, or words of which at most half differs.
+// Whether two different words may be readings of one: two numbers, or words that differ in at most half of their letters.
 fn is_alike(word: &str, other: &str) -> bool {
     let [word, other] = [word, other].map(|word| word.chars().collect::<Vec<_>>());
     let longer = word.len().max(other.len());

@@ -417,8 +417,8 @@ async fn object_version_depends_on_etag_and_size() {
 #[test]
 fn flow_revision_sums_stage_revisions() {
     let first = [Paginate::NAME, Outline::NAME, Publish::NAME];
-    let stages = crate::stages::STAGES.iter();
-    let stages: u32 = stages
+    let stages: u32 = crate::stages::STAGES
+        .iter()
         .map(|(name, revision, _)| revision - u32::from(!first.contains(name)))
         .sum();
     assert_eq!(

@@ -86,7 +86,7 @@ impl NumberMention {
                 .all(|scale| bound.holds(cell.value * scale, limit))
     }
 
-    // Scales that the number of a page may have beside this one.
+    // Scales that the number of a page may have for this one.
     fn scales_of(&self, cited: &NumberMention, declared: &[f64], is_prose: bool) -> Vec<f64> {
         let bare = cited.scale.is_none() && !cited.is_percent;
         // A sentence prints dollars and cents as they are: `a dividend of $1.20`.
@@ -105,8 +105,10 @@ impl NumberMention {
     /// of a gain (`gain`); it may not drop the scale of money. The kinds must be compatible: no year, day or note for an
     /// amount, no count of other things, no money for a share.
     pub fn is_supported_by(&self, quoted: &QuotedNumbers, gain: bool) -> bool {
-        let mut numbers = quoted.numbers.iter();
-        numbers.any(|other| self.is_same(other, quoted, gain))
+        quoted
+            .numbers
+            .iter()
+            .any(|other| self.is_same(other, quoted, gain))
     }
 
     /// Whether one number of a quote supports this number of a claim.

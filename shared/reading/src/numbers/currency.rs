@@ -25,7 +25,7 @@ impl Currency {
         }
     }
 
-    /// The currencies that a text names: of those beside a declared scale (`in millions of euros`) alone, if there are any.
+    /// The currencies that a text names. If it declares some with a scale (`in millions of euros`), only these.
     pub(super) fn all_in(text: &str) -> Vec<Self> {
         let lower = text.to_lowercase();
         let declared = lower.lines().filter(|line| !scales(line).is_empty());
@@ -104,12 +104,12 @@ fn declares_scale(lower: &str, word: &str) -> bool {
 
 // `within millions` declares no scale.
 fn has_whole(text: &str, form: &str) -> bool {
-    let is_edge = |c: Option<char>| {
-        form.starts_with(|f: char| !f.is_alphanumeric()) || !c.is_some_and(char::is_alphanumeric)
-    };
     text.match_indices(form).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let starts = form.starts_with(|c: char| !c.is_alphanumeric())
+            || !before.is_some_and(char::is_alphanumeric);
         let next = text[at + form.len()..].chars().next();
         let ends = form.ends_with(')') || !next.is_some_and(char::is_alphanumeric);
-        is_edge(text[..at].chars().next_back()) && ends
+        starts && ends
     })
 }

@@ -227,14 +227,14 @@ fn drop_singletons(accepted: Vec<AcceptedHeading>) -> Vec<AcceptedHeading> {
     let mut members: BTreeMap<usize, usize> = BTreeMap::new();
     accepted
         .iter()
-        .for_each(|one| *members.entry(one.series).or_default() += 1);
+        .for_each(|heading| *members.entry(heading.series).or_default() += 1);
     accepted
         .into_iter()
-        .filter(|one: &AcceptedHeading| {
-            let alone = one.candidate.kind.is_numbered() && members[&one.series] < 2;
-            let needs_company = (one.candidate.kind.is_bare()
-                && !matches!(one.candidate.kind, HeadingKind::Decimal(2..)))
-                || one.candidate.run_in;
+        .filter(|heading: &AcceptedHeading| {
+            let alone = heading.candidate.kind.is_numbered() && members[&heading.series] < 2;
+            let needs_company = (heading.candidate.kind.is_bare()
+                && !matches!(heading.candidate.kind, HeadingKind::Decimal(2..)))
+                || heading.candidate.run_in;
             !(alone && needs_company)
         })
         .collect()
@@ -280,8 +280,8 @@ impl KindRanks {
         let mut bare: Vec<HeadingKind> = Vec::new();
         let mut capitals_below = false;
         let mut inside: BTreeMap<usize, bool> = BTreeMap::new();
-        for one in accepted {
-            let kind = base_kind(one.candidate.kind);
+        for heading in accepted {
+            let kind = base_kind(heading.candidate.kind);
             if kind.is_bare() && !bare.contains(&kind) {
                 bare.push(kind);
             }
@@ -289,8 +289,8 @@ impl KindRanks {
                 inside
                     .values_mut()
                     .for_each(|has_capitals| *has_capitals = true);
-            } else if kind.is_bare() && kind == one.candidate.kind {
-                capitals_below |= inside.insert(one.series, false).unwrap_or(false);
+            } else if kind.is_bare() && kind == heading.candidate.kind {
+                capitals_below |= inside.insert(heading.series, false).unwrap_or(false);
             }
         }
         Self {

@@ -70,9 +70,9 @@ impl SemanticRouter {
 /// the score, but less than the first, so that long documents do not win by length.
 pub fn doc_scores(near: &[Neighbor]) -> DocumentScores {
     let mut sums: BTreeMap<DocId, (f32, usize)> = BTreeMap::new();
-    for one in near {
-        let (sum, count) = sums.entry(one.doc).or_default();
-        *sum += one.score.max(0.0);
+    for neighbor in near {
+        let (sum, count) = sums.entry(neighbor.doc).or_default();
+        *sum += neighbor.score.max(0.0);
         *count += 1;
     }
     let mut scored: DocumentScores = sums

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use stemma_document::{Collection, DocId, SectionId};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
-use stemma_llm::embeddings::{Embedder, EmbeddingReply as Made};
+use stemma_llm::embeddings::{Embedder, EmbeddingReply};
 use stemma_llm::prices::{Prices, UnlimitedBudget};
 use stemma_llm::request::{LlmError, TokenUsage};
 use stemma_store::blobs::{Blobs, MemoryBlobs, get_json, list_all};
@@ -98,7 +98,7 @@ fn unlimited_embedder(env: &Env, embedder: &Arc<WordCountEmbedder>) -> MeteredEm
 
 #[async_trait]
 impl Embedder for WordCountEmbedder {
-    async fn embed(&self, texts: &[&str]) -> Result<Made, LlmError> {
+    async fn embed(&self, texts: &[&str]) -> Result<EmbeddingReply, LlmError> {
         if let Some(env) = &self.env {
             self.called_ms.lock().unwrap().push(env.now_ms());
         }
@@ -116,7 +116,7 @@ impl Embedder for WordCountEmbedder {
             prompt_tokens: 10 * texts.len() as u32,
             ..TokenUsage::default()
         };
-        Ok(Made {
+        Ok(EmbeddingReply {
             vectors,
             usage,
             rate_limits: ReportedLimits::default(),

@@ -44,7 +44,7 @@ pub(super) fn any_term(terms: Vec<Term>) -> Box<dyn IndexQuery> {
 }
 
 /// Entries of the documents with these keys.
-pub(super) fn of_documents<'k>(
+pub(super) fn documents_query<'k>(
     fields: &Fields,
     keys: impl IntoIterator<Item = &'k u64>,
 ) -> Box<dyn IndexQuery> {

@@ -104,7 +104,7 @@ struct SectionFacts<'a> {
     path: Vec<String>,
     chain: Vec<usize>,
     title_words: TokenizedText,
-    // Of a summary in words of its own.
+    // Words of a summary that is not taken from the text.
     summary_words: TokenizedText,
 }
 
@@ -124,7 +124,7 @@ impl<'a> SectionFacts<'a> {
         }
     }
 
-    fn of_tree(tree: &'a SectionTree) -> Vec<Self> {
+    fn from_tree(tree: &'a SectionTree) -> Vec<Self> {
         let mut path: Vec<String> = Vec::new();
         let mut chain: Vec<usize> = Vec::new();
         let sections = tree.walk().enumerate().map(|(at, (depth, section))| {
@@ -158,7 +158,7 @@ impl<'a> EntryMapper<'a> {
             fields,
             entry,
             opened,
-            sections: SectionFacts::of_tree(tree),
+            sections: SectionFacts::from_tree(tree),
             facets: facets(&fields, entry),
             items: ItemIndex::new(items::section_items(tree)),
             figures: opened
@@ -382,7 +382,7 @@ impl<'a> EntryMapper<'a> {
             .iter()
             .map(|(at, _)| self.sections[*at].section.id);
         let above = ids.flat_map(|id| self.opened.tree.path_to(id));
-        for item in self.items.of_sections(above.map(|section| section.id)) {
+        for item in self.items.in_sections(above.map(|section| section.id)) {
             entry.add_text(self.fields.items, &item.number);
             if let Some(part) = &item.part {
                 entry.add_text(self.fields.items, format!("{part}.{}", item.number));

@@ -1,4 +1,4 @@
-//! The entries between the threads that read documents and those of tantivy that index them.
+//! The entries between the threads that read documents and the threads of tantivy that index them.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Tests of searches for declared figures, over made-up filings.
 
 use stemma_catalog::document_store::OpenDocument;
-use stemma_catalog::fixtures::of_company;
+use stemma_catalog::fixtures::company_entry;
 use stemma_document::{
     CatalogEntry, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, Line, LocatedEntry,
     Method, Page, PageNo, Position, SectionStart, SectionTree, SourceBody, VerifiedOutline,
@@ -62,7 +62,7 @@ fn page(lines: &[&str]) -> Page {
 
 // A report whose prose talks of bonuses on the first page. The second page has three tables under their headings.
 fn report(issuer: &str, year: &str, facts: Option<FactTable>) -> (CatalogEntry, OpenDocument) {
-    let mut entry = of_company(&format!("{issuer} {year}.htm"), issuer);
+    let mut entry = company_entry(&format!("{issuer} {year}.htm"), issuer);
     entry.facts.form = Some(Fact::from_text("10-K", None));
     entry.facts.fiscal_year = Some(Fact::from_text(year, None));
     entry.facts.period_end = Some(Fact::from_text(format!("{year}-12-31"), None));

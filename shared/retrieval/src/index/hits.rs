@@ -20,7 +20,7 @@ use crate::snippet;
 
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
-// Of several sections on a page, the one that displays the figure of the query is the hit if name and query have at least half in
+// If a page has several sections, the one that displays the figure of the query is the hit if name and query have at least half in
 // common; else the words of the query decide.
 const LEAST_STRENGTH: f32 = 0.5;
 

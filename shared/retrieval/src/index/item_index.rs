@@ -21,7 +21,7 @@ impl ItemIndex {
     }
 
     /// The Items of these sections, each once, in the order of the document. The time depends on the sections alone.
-    pub(super) fn of_sections(
+    pub(super) fn in_sections(
         &self,
         sections: impl Iterator<Item = SectionId>,
     ) -> impl Iterator<Item = &SectionItem> {
@@ -46,7 +46,7 @@ mod tests {
         let index = ItemIndex::new(vec![item("10", 4), item("11", 4), item("1", 2)]);
         let numbers = |sections: &[u32]| -> Vec<&str> {
             let sections = sections.iter().copied().map(SectionId);
-            let items = index.of_sections(sections);
+            let items = index.in_sections(sections);
             items.map(|item| item.number.as_str()).collect()
         };
         assert_eq!(numbers(&[2, 3]), ["1"]);

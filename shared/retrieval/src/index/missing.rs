@@ -336,7 +336,7 @@ impl MissingTerms<'_> {
     // issuer.
     fn reported_years(&self) -> tantivy::Result<Option<(u64, u64)>> {
         let years = self.documents.column("fiscal_year")?;
-        // Of a named issuer, some documents may have none.
+        // Some documents of a named issuer may have none.
         if years.contains(&0) && self.names.is_empty() {
             return Ok(None);
         }

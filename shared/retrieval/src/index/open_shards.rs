@@ -39,15 +39,15 @@ impl OpenShards {
     /// The commits of all shards; `None` before the first one.
     pub(super) fn current_commit(&self) -> Option<IndexCommit> {
         let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
-        let commits = shards
+        let commits: Vec<Option<Arc<ShardCommit>>> = shards
             .iter()
-            .map(|open| Some(Arc::clone(&open.as_ref()?.1)));
-        let commits: Vec<Option<Arc<ShardCommit>>> = commits.collect();
-        let searchers = commits
+            .map(|open| Some(Arc::clone(&open.as_ref()?.1)))
+            .collect();
+        let searchers: Vec<_> = commits
             .iter()
             .flatten()
-            .map(|commit| commit.searcher.clone());
-        let searchers: Vec<_> = searchers.collect();
+            .map(|commit| commit.searcher.clone())
+            .collect();
         (!searchers.is_empty()).then(|| IndexCommit {
             searcher: IndexSearcher::new(self.schema.clone(), searchers),
             count: self.count,

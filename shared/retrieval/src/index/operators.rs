@@ -48,12 +48,17 @@ impl TextConditions {
                 notes.push(absent_note(requirement));
             }
         }
-        let all = required.iter().map(|one| requirement_query(fields, one));
-        let all: Vec<Box<dyn IndexQuery>> = all.collect();
+        let all: Vec<Box<dyn IndexQuery>> = required
+            .iter()
+            .map(|requirement| requirement_query(fields, requirement))
+            .collect();
         if required.len() > 1 && !searcher.has_match(&passages(fields, scope, &all))? {
             notes.push(apart_note(&required));
             required = vec![Requirement(
-                required.into_iter().flat_map(|one| one.0).collect(),
+                required
+                    .into_iter()
+                    .flat_map(|requirement| requirement.0)
+                    .collect(),
             )];
         }
         let operators = TextOperators {
@@ -72,10 +77,10 @@ impl TextConditions {
     pub(super) fn applied_filters(&self) -> impl Iterator<Item = AppliedFilter> {
         let required = self.operators.required.iter().map(|requirement| {
             let facet = match requirement.0.as_slice() {
-                [one] => one.field.as_str(),
+                [clause] => clause.field.as_str(),
                 _ => "any",
             };
-            let words = requirement.0.iter().map(|one| one.words.as_str());
+            let words = requirement.0.iter().map(|clause| clause.words.as_str());
             let value = words.collect::<Vec<_>>().join(" | ");
             (facet, value, requirement.to_string())
         });
@@ -83,7 +88,7 @@ impl TextConditions {
             .operators
             .excluded
             .iter()
-            .map(|one| ("not", one.words.clone(), format!("-{one}")));
+            .map(|clause| ("not", clause.words.clone(), format!("-{clause}")));
         required
             .chain(excluded)
             .map(|(facet, value, from)| AppliedFilter {
@@ -117,7 +122,7 @@ impl TextConditions {
         self.operators.required.iter().all(|requirement| {
             // A page that has one of several texts may have it under any title.
             !requirement.0.iter().all(is_title)
-                || requirement.0.iter().any(|one| has_title(path, one))
+                || requirement.0.iter().any(|clause| has_title(path, clause))
         })
     }
 
@@ -126,7 +131,7 @@ impl TextConditions {
         self.operators
             .excluded
             .iter()
-            .any(|one| is_title(one) && has_title(path, one))
+            .any(|clause| is_title(clause) && has_title(path, clause))
     }
 
     /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.
@@ -156,7 +161,7 @@ impl TextConditions {
         for address in passages.addresses() {
             let stored = StoredPassage::load(searcher, fields, address)?;
             let mut sections = stored.iter().flat_map(|stored| &stored.entry.sections);
-            if sections.any(|one| one.id == section.section_id.0) {
+            if sections.any(|found| found.id == section.section_id.0) {
                 return Ok(true);
             }
         }
@@ -166,7 +171,7 @@ impl TextConditions {
 
 fn names_issuer(requirement: &Requirement, issuer_words: &[String]) -> bool {
     match requirement.0.as_slice() {
-        [one] if one.field == TextField::Text => tokenize(&one.words)
+        [clause] if clause.field == TextField::Text => tokenize(&clause.words)
             .iter()
             .all(|word| issuer_words.contains(word)),
         _ => false,
@@ -175,10 +180,10 @@ fn names_issuer(requirement: &Requirement, issuer_words: &[String]) -> bool {
 
 fn absent_note(requirement: &Requirement) -> SearchNote {
     let message = match requirement.0.as_slice() {
-        [one] if one.field == TextField::Title => {
+        [clause] if clause.field == TextField::Title => {
             format!(
                 "no section here has the title “{}”: its words are searched anywhere",
-                one.words
+                clause.words
             )
         }
         [_] => format!("no text here has {requirement}: its words are searched one by one"),
@@ -200,15 +205,14 @@ fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn In
     let required = operators
         .required
         .iter()
-        .map(|one| requirement_query(fields, one));
+        .map(|requirement| requirement_query(fields, requirement));
     let mut filters: Vec<Box<dyn IndexQuery>> = required.collect();
     // A page may have a section with an excluded title and others.
-    let excluded = operators
+    let excluded: Vec<(Occur, Box<dyn IndexQuery>)> = operators
         .excluded
         .iter()
-        .filter(|one| one.field == TextField::Text);
-    let excluded: Vec<(Occur, Box<dyn IndexQuery>)> = excluded
-        .map(|one| (Occur::MustNot, excluded_query(fields, one)))
+        .filter(|clause| clause.field == TextField::Text)
+        .map(|clause| (Occur::MustNot, excluded_query(fields, clause)))
         .collect();
     if !excluded.is_empty() {
         let all: (Occur, Box<dyn IndexQuery>) = (Occur::Must, Box::new(AllQuery));
@@ -222,21 +226,21 @@ fn requirement_query(fields: &Fields, requirement: &Requirement) -> Box<dyn Inde
     let alternatives = requirement
         .0
         .iter()
-        .map(|one| (Occur::Should, match_query(fields, one)));
+        .map(|clause| (Occur::Should, match_query(fields, clause)));
     Box::new(BooleanQuery::new(alternatives.collect()))
 }
 
-fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
-    let field = match one.field {
+fn match_query(fields: &Fields, clause: &TextMatch) -> Box<dyn IndexQuery> {
+    let field = match clause.field {
         TextField::Text => fields.body,
         TextField::Title => fields.path,
     };
-    let words = tokenize(&one.words);
+    let words = tokenize(&clause.words);
     let mut terms: Vec<Term> = words
         .iter()
         .map(|word| Term::from_field_text(field, word))
         .collect();
-    match (terms.pop(), one.field) {
+    match (terms.pop(), clause.field) {
         (Some(term), _) if terms.is_empty() => has_term(term),
         (Some(term), TextField::Text) => {
             terms.push(term);
@@ -255,17 +259,17 @@ fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
 
 // An exclusion of tantivy asks a scorer whether it has entries before its first one. A phrase refuses that in debug builds; a
 // union does not, and a union of one query is that query.
-fn excluded_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
-    let twice = [match_query(fields, one), match_query(fields, one)];
+fn excluded_query(fields: &Fields, clause: &TextMatch) -> Box<dyn IndexQuery> {
+    let twice = [match_query(fields, clause), match_query(fields, clause)];
     Box::new(BooleanQuery::union(twice.into()))
 }
 
-fn is_title(one: &TextMatch) -> bool {
-    one.field == TextField::Title
+fn is_title(clause: &TextMatch) -> bool {
+    clause.field == TextField::Title
 }
 
-fn has_title(path: &[String], one: &TextMatch) -> bool {
-    let words = tokenize(&one.words);
+fn has_title(path: &[String], clause: &TextMatch) -> bool {
+    let words = tokenize(&clause.words);
     path.iter().any(|title| contains_words(title, &words))
 }
 

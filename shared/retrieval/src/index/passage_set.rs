@@ -99,7 +99,7 @@ impl<'s> PassageSet<'s> {
         self.count
     }
 
-    /// Those in segments of these ordinals.
+    /// The candidates in segments of these ordinals.
     pub(super) fn within(&self, ordinals: &Range<u32>) -> impl Iterator<Item = DocAddress> {
         let addresses = self.addresses();
         addresses.filter(|address| ordinals.contains(&address.segment_ord))

@@ -11,7 +11,7 @@ use tantivy::query::Query as IndexQuery;
 use tantivy::{DocAddress, TantivyError, Term};
 
 use super::document_entry::doc_key;
-use super::document_filter::{all_of, any_term, filter_query, has_term, of_documents};
+use super::document_filter::{all_of, any_term, documents_query, filter_query, has_term};
 use super::document_fit::DocumentFit;
 use super::evidence::{self, Evidence};
 use super::hits::HitList;
@@ -41,7 +41,7 @@ const CANDIDATES: usize = 400;
 // Passages of the documents that fit the named period and form best are scored with the first candidates, even if later
 // filings have more of the words: so many that they fill the lists people read.
 const REQUESTED_CANDIDATES: usize = 100;
-// The passages of more documents are no smaller part of an archive that is worth a search of its own.
+// The passages of more documents are too large a part of an archive for a search of their own to pay.
 const MAX_REQUESTED_DOCUMENTS: usize = 500;
 // All hits that can be reached are within so many groups of candidates, at four passages for each.
 const MAX_GROUPS: usize = 4 * (MAX_SKIP + MAX_LIMIT) / CANDIDATES;
@@ -224,7 +224,7 @@ impl<'s> SearchRun<'s> {
         self.stats.documents_in_scope = self.count(IndexEntryKind::Document)?;
         self.stats.documents = self.stats.documents_in_scope;
         if let Some(issued) = &self.issuers.documents {
-            self.scope.push(of_documents(&self.fields, issued));
+            self.scope.push(documents_query(&self.fields, issued));
             self.stats.documents = self.count(IndexEntryKind::Document)?;
             if self.stats.documents == 0 && self.stats.documents_in_scope > 0 {
                 // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
@@ -437,7 +437,7 @@ impl<'s> SearchRun<'s> {
             return Ok(None);
         }
         let mut scope = self.passage_scope();
-        scope.push(of_documents(&self.fields, &keys));
+        scope.push(documents_query(&self.fields, &keys));
         self.passages_of(&scope)
     }
 

@@ -2,7 +2,7 @@
 
 use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::filter::Filter;
-use stemma_catalog::fixtures::of_company;
+use stemma_catalog::fixtures::company_entry;
 use stemma_document::{
     CatalogEntry, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, Line, LineRole,
     LocatedEntry, Method, Page, SectionStart, SectionTree, SourceBody, TextLines, Ticker,
@@ -87,7 +87,7 @@ fn archive() -> IndexSearcher {
 fn archive_in(shards: ShardCount) -> IndexSearcher {
     let filings = FILINGS.iter().map(|filing| {
         let path = format!("{} {}.txt", filing.ticker.to_lowercase(), filing.year);
-        let mut entry = of_company(&path, filing.issuer);
+        let mut entry = company_entry(&path, filing.issuer);
         entry.facts.form = Some(Fact::from_text("10-K", None));
         entry.facts.file_number = Some(Fact::from_text(format!("001-{}", filing.ticker), None));
         entry.facts.fiscal_year = Some(Fact::from_text(filing.year, None));
@@ -150,7 +150,7 @@ fn reports_of_notes() -> IndexSearcher {
 
 fn reports_of_notes_in(shards: ShardCount) -> IndexSearcher {
     let reports = (2012..2023).map(|year| {
-        let mut entry = of_company(&format!("acme {year}.txt"), "Acme Works");
+        let mut entry = company_entry(&format!("acme {year}.txt"), "Acme Works");
         entry.facts.form = Some(Fact::from_text("10-K", None));
         entry.facts.fiscal_year = Some(Fact::from_text(year.to_string(), None));
         entry.facts.period_end = Some(Fact::from_text(format!("{year}-12-31"), None));
@@ -439,7 +439,7 @@ fn the_words_of_a_running_head_are_evidence() {
         facts: None,
     };
     let searcher = indexed(std::iter::once((
-        of_company("bulletin.pdf", "Press"),
+        company_entry("bulletin.pdf", "Press"),
         opened,
     )));
     let query = Query::new("zanzibar");

@@ -17,7 +17,7 @@ use tantivy::query::BooleanQuery;
 use tantivy::schema::Value;
 use tantivy::{TantivyDocument, Term};
 
-use super::document_filter::{has_term, of_documents};
+use super::document_filter::{documents_query, has_term};
 use super::passage_set::PassageSet;
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
@@ -100,7 +100,7 @@ pub fn route(
     };
     let mut accepted = resolve_matches(router.exact_matches()?);
     accepted.extend(router.corrected_matches(&accepted)?);
-    accepted.sort_by_key(|one| one.from.start);
+    accepted.sort_by_key(|name| name.from.start);
     let mut routed = applied(accepted, words);
     if let Some(documents) = &mut routed.documents {
         router.add_same_issuer(documents)?;
@@ -258,7 +258,7 @@ impl Router<'_> {
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
         let all = self.searcher.search(&has_term(term.clone()), &Count)?;
-        let own = of_documents(self.fields, documents);
+        let own = documents_query(self.fields, documents);
         let own = BooleanQuery::intersection(vec![has_term(term), own]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }
@@ -342,35 +342,35 @@ fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
     !word.first || word.possessive || precedes_number
 }
 
-// Of overlapping names, the longest wins, then the strongest.
+// If names overlap, the longest wins, then the strongest.
 fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
-    matches.sort_by_key(|one| {
+    matches.sort_by_key(|name| {
         (
-            std::cmp::Reverse(one.from.len()),
-            std::cmp::Reverse(one.strength),
-            one.from.start,
+            std::cmp::Reverse(name.from.len()),
+            std::cmp::Reverse(name.strength),
+            name.from.start,
         )
     });
     let mut accepted: Vec<NameMatch> = Vec::new();
-    for one in matches {
-        if !accepted.iter().any(|other| one.overlaps(other)) {
-            accepted.push(one);
+    for name in matches {
+        if !accepted.iter().any(|other| name.overlaps(other)) {
+            accepted.push(name);
         }
     }
     // A weak match next to a strong one is probably an ordinary word, unless it is written as a name.
-    let surest = accepted.iter().map(|one| one.strength).max();
-    accepted.retain(|one| {
-        one.is_marked || Some(one.strength) == surest || one.strength >= AliasStrength::Capitals
+    let surest = accepted.iter().map(|name| name.strength).max();
+    accepted.retain(|name| {
+        name.is_marked || Some(name.strength) == surest || name.strength >= AliasStrength::Capitals
     });
     accepted
 }
 
 fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
     let mut routed = IssuerRouting::default();
-    for one in accepted {
-        let from = query.written(one.from.clone());
-        let value = one.documents.company.clone().unwrap_or_else(|| {
-            let words = query.words[one.from.clone()].iter();
+    for name in accepted {
+        let from = query.written(name.from.clone());
+        let value = name.documents.company.clone().unwrap_or_else(|| {
+            let words = query.words[name.from.clone()].iter();
             words
                 .map(|word| word.word.as_str())
                 .collect::<Vec<_>>()
@@ -387,19 +387,19 @@ fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
                 value,
                 from,
                 narrows: true,
-                documents: Some(one.documents.documents.len()),
-                did_you_mean: one.is_corrected,
-                keys: match one.documents.company {
+                documents: Some(name.documents.documents.len()),
+                did_you_mean: name.is_corrected,
+                keys: match name.documents.company {
                     Some(_) => BTreeSet::new(),
-                    None => one.documents.documents.clone(),
+                    None => name.documents.documents.clone(),
                 },
             });
         }
         routed
             .documents
             .get_or_insert_default()
-            .extend(&one.documents.documents);
-        routed.names.push(one.from);
+            .extend(&name.documents.documents);
+        routed.names.push(name.from);
     }
     routed
 }

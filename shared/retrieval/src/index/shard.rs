@@ -100,7 +100,7 @@ impl ShardId {
     }
 
     /// What folders and keys of the shard have behind the revision of the index. Nothing if it is the only shard: such an
-    /// index is that of programs without shards.
+    /// index is the same as in programs without shards.
     pub(super) fn suffix(self) -> String {
         match self.count.0 {
             1 => String::new(),

@@ -320,8 +320,8 @@ impl ShardIndex {
         for batch in batches {
             let removed = std::mem::take(&mut remove);
             let before = remaining - removed.len();
-            let entries = batch.iter().map(|(doc, _)| catalog.get(*doc));
-            let entries: PortResult<Vec<_>> = entries.collect();
+            let entries: PortResult<Vec<_>> =
+                batch.iter().map(|(doc, _)| catalog.get(*doc)).collect();
             let entries = entries?.into_iter().flatten();
             let entries = entries.filter_map(|document| document.shared_entry().cloned());
             let plan = CommitPlan {
@@ -396,7 +396,7 @@ impl ShardIndex {
             return Ok(self.without_tried(difference));
         };
         let difference = match self.changed_since(&commit, catalog)? {
-            Some(changed) => CatalogDiff::of_documents(&commit.versions, catalog, changed)?,
+            Some(changed) => CatalogDiff::for_documents(&commit.versions, catalog, changed)?,
             None => CatalogDiff::between(&commit.versions, catalog, &self.documents(catalog)?)?,
         };
         Ok(self.without_tried(difference))

@@ -311,7 +311,7 @@ impl Snapshots {
 
 /// Keys of index files that can be deleted as of `now_ms`. Deletes nothing.
 ///
-/// Of the current `revision` and number of shards, these are the snapshots older than a day except the last two, and the parts
+/// For the current `revision` and number of shards, these are the snapshots older than a day except the last two, and the parts
 /// that no other snapshot lists, unless an upload may be in progress. An index of another revision or number of shards is
 /// deleted shard by shard, one day after the last snapshot of each, once all shards of the current index have newer ones.
 ///

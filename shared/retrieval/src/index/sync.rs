@@ -75,7 +75,7 @@ impl CatalogDiff {
     ///
     /// # Errors
     /// As [`CatalogDiff::between`].
-    pub fn of_documents(
+    pub fn for_documents(
         versions: &IndexedVersions,
         catalog: &Catalog,
         docs: impl IntoIterator<Item = DocId>,

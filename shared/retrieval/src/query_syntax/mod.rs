@@ -24,7 +24,7 @@ use crate::search::MAX_QUERY_CHARS;
 
 // Bounds the work per query; more than filters have conditions would be refused by them.
 const MAX_CLAUSES: usize = 32;
-// Of a clause, in notes.
+// Longest clause in notes.
 const SHOWN_CHARS: usize = 80;
 
 /// A query split into what to search for and what must hold.

@@ -152,7 +152,7 @@ pub trait Limiter: Send + Sync {
     async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()>;
 
     /// Holds an amount for a call if spent plus reserved amounts stay within `limit`. Repeating it reserves once. What
-    /// is not settled within its time is given back: the call ended without anyone to settle it. A limiter that was away
+    /// is not settled within its time is given back: the call ended without anyone to settle it. A limiter that was unavailable
     /// for longer than that may grant the amount again in the two seconds after its return, before the settlement arrives.
     ///
     /// # Errors

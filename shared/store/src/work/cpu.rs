@@ -128,14 +128,14 @@ mod tests {
     #[tokio::test]
     async fn one_client_leaves_threads_to_others_and_its_work_ends_with_its_requests() {
         let ended = Arc::new(AtomicUsize::new(0));
-        let first = ClientShare::of_several();
+        let first = ClientShare::for_several_clients();
         let mut requests = tokio::task::JoinSet::new();
         for _ in 0..4 * cores() {
             let work = WorkScope::new(&first).enter(compute(spin(&ended)));
             requests.spawn(work);
         }
         until(|| first.busy_threads() == cores()).await;
-        let other = WorkScope::new(&ClientShare::of_several());
+        let other = WorkScope::new(&ClientShare::for_several_clients());
         assert_eq!(other.enter(compute(|_| 7)).await, Ok(7));
         requests.shutdown().await;
         until(|| first.busy_threads() == 0).await;
@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn work_is_cancelled_when_the_scope_ends() {
         let ended = Arc::new(AtomicUsize::new(0));
-        let share = ClientShare::of_only();
+        let share = ClientShare::for_only_client();
         let scope = WorkScope::new(&share);
         let guard = scope.end_on_drop();
         // As a server of MCP runs calls: in a task that nobody drops.
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_and_returns_its_permits() {
-        let share = ClientShare::of_only();
+        let share = ClientShare::for_only_client();
         let scope = WorkScope::new(&share);
         let result = scope
             .enter(compute(|_| -> u32 { panic!("bad page 3") }))

@@ -97,7 +97,7 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     let Some(scope) = limited_scope() else {
         return Ok(());
     };
-    // Of two reads at once, what the first waits for may suffice for the second.
+    // If two read at once, what the first waits for may suffice for the second.
     let _turn = scope.0.reserving.lock().await;
     let share = &scope.0.share;
     let missing = share.units(bytes).saturating_sub(scope.held_units());
@@ -106,7 +106,8 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     }
     let acquired = tokio::time::timeout(TIMEOUT, share.acquire_memory(missing)).await;
     let Ok(Some(permit)) = acquired else {
-        let detail = "large documents and responses in progress use up the memory for them";
+        let detail =
+            "large documents and responses in progress use up the memory reserved for them";
         return Err(PortError::transient(RESERVE_OPERATION, detail));
     };
     scope.add_memory(permit);
@@ -165,7 +166,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_client_leaves_memory_to_others() {
-        let (first, second) = (ClientShare::of_several(), ClientShare::of_several());
+        let (first, second) = (
+            ClientShare::for_several_clients(),
+            ClientShare::for_several_clients(),
+        );
         let large = WorkScope::new(&first);
         large.enter(reserve(1 << 40)).await.unwrap();
         let waiting = WorkScope::new(&first);
@@ -184,7 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reads_of_one_request_do_not_wait_for_each_other() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let other = WorkScope::new(&share).hold(128 * MIB);
         let scope = WorkScope::new(&share);
         let release = async {
@@ -199,7 +203,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn parts_of_a_request_add_up_and_release_what_they_reserved() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let second = async {
             for mib in [50, 58] {
                 part(reserve(mib * MIB)).await.unwrap();
@@ -221,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_keeps_the_largest_of_its_reservations() {
-        let share = ClientShare::of_several();
+        let share = ClientShare::for_several_clients();
         let scope = WorkScope::new(&share);
         let reads = async {
             for mib in [10, 90, 20, 90] {

@@ -20,7 +20,7 @@ tokio::task_local! {
 }
 
 // The client of work without a scope: this process itself.
-static OWN: LazyLock<ClientShare> = LazyLock::new(ClientShare::of_only);
+static OWN: LazyLock<ClientShare> = LazyLock::new(ClientShare::for_only_client);
 
 /// The part of the machine that one client may use: half of the CPU threads, which is one for each core, and memory.
 #[derive(Debug, Clone)]
@@ -32,12 +32,12 @@ pub struct ClientShare {
 
 impl ClientShare {
     /// The share of the only client: all of the memory.
-    pub fn of_only() -> Self {
+    pub fn for_only_client() -> Self {
         Self::with_memory(memory::TOTAL_UNITS)
     }
 
     /// The share of one of several clients: half of the memory.
-    pub fn of_several() -> Self {
+    pub fn for_several_clients() -> Self {
         Self::with_memory(memory::TOTAL_UNITS / 2)
     }
 

@@ -59,7 +59,7 @@ impl Element {
 pub(super) enum Format {
     None,
     Known(Registry, String),
-    /// Of no known registry.
+    /// In no known registry.
     Unknown(String),
 }
 

@@ -51,7 +51,7 @@ fn is_entity(entity: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'#')
 }
 
-// Those of HTML that filings use although XML does not have them.
+// Entities of HTML that filings use although XML does not have them.
 fn html_entity(entity: &str) -> Option<&'static str> {
     Some(match entity {
         "nbsp" => "\u{A0}",

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 // A text fact keeps its beginning: a text block repeats pages of the document, which the offsets lead to.
 pub(super) const MAX_TEXT_BYTES: usize = 2_000;
-// Of all texts of a file.
+// Most bytes of all texts of a file.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// The text inside of open elements, once for all of them.

@@ -85,8 +85,7 @@ pub(super) fn with_units(text: &str, marks: &str) -> Option<String> {
 pub(super) fn is_dash(text: &str) -> bool {
     const DASHES: &str =
         "-\u{58A}\u{5BE}\u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2015}\u{FE58}\u{FE63}\u{FF0D}";
-    let mut characters = text.chars();
-    characters.next().is_some_and(|dash| DASHES.contains(dash)) && characters.next().is_none()
+    DASHES.contains(text) && text.chars().count() == 1
 }
 
 fn is_space(c: char) -> bool {

@@ -23,7 +23,7 @@ pub(super) const LANES: [&str; 3] = ["cpu.bulk", "llm.bulk", "publish.bulk"];
 const FLOWS: usize = 32;
 /// Unconfirmed and unacknowledged messages in the throughput measurement.
 const WINDOW: u16 = 64;
-/// Message size in bytes in the throughput measurement, about that of a task.
+/// Message size in bytes in the throughput measurement, about the size of a task.
 const MESSAGE_BYTES: usize = 1_000;
 
 /// Receives and counts a copy of every message published below a prefix.

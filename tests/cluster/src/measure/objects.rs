@@ -13,7 +13,7 @@ use crate::ServerKind;
 
 /// Concurrent writes.
 const CONCURRENT_WRITES: usize = 16;
-/// Object size in bytes, about that of an artifact.
+/// Object size in bytes, about the size of an artifact.
 const OBJECT_BYTES: usize = 2_000;
 
 /// New objects per second, written with `If-None-Match` as Stemma does.

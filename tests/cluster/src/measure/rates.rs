@@ -1,4 +1,4 @@
-//! Throughput of complete tasks, compared with that of an idle object store and broker.
+//! Throughput of complete tasks, compared with an idle object store and broker.
 //!
 //! A complete task is a model call without latency: received from the broker, leased, sent to the model, stored with its call
 //! record, and reported to the coordinator, which continues the flow.

@@ -21,7 +21,7 @@ const COUNTED: usize = 1_000;
 /// First calls, excluded because workers are starting.
 const SKIPPED: usize = 100;
 
-/// Of one run.
+/// Throughput of one run.
 struct Throughput {
     workers: usize,
     calls_per_second: f64,

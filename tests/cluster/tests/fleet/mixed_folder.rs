@@ -36,7 +36,7 @@ const LABELS: &str = "<linkbase><labelLink><loc href=\"x.xsd#us-gaap_Inventory\"
     <label label=\"t\">Iron in the yard</label></labelLink></linkbase>\n";
 
 const OLD_REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
-    Item 2. Properties\n\nWe own one forge and the land on which it stands, and we lease the other one.\n";
+    Item 2. Properties\n\nWe own one forge and the land under it, and we lease the other one.\n";
 
 /// Writes the folder: what EDGAR mirrors, and what people add to it.
 fn write_filings(root: &Path) {

@@ -1,4 +1,4 @@
-//! What an operator sees while a server is away, full or refuses: `status`, `why`, `doctor` and `/readyz` answer soon, and
+//! What an operator sees while a server is unavailable, full or refuses: `status`, `why`, `doctor` and `/readyz` answer soon, and
 //! say which one it is.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
@@ -110,7 +110,7 @@ impl Installation {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     }
 
-    /// Asks while the server is away, and checks what does not depend on which one it is.
+    /// Asks while the server is unavailable, and checks what does not depend on which one it is.
     async fn ask_all(&self, server: &str, port: &str) -> Value {
         self.set_away(true);
         let is_away = |readiness: &Value| readiness["away"] == serde_json::json!([port]);
@@ -210,7 +210,7 @@ async fn broker_that_is_full_is_named() {
     if TestServers::from_env().unwrap().is_none() {
         return;
     }
-    // Of its own, because others publish to the shared one.
+    // A broker of its own, because others publish to the shared one.
     let servers = TestServers::start().await.unwrap();
     let installation = Installation::start(&servers, ServerKind::RabbitMq).await;
     servers.set_memory_alarm(true).await.unwrap();

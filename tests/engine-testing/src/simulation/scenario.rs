@@ -172,7 +172,7 @@ impl SimulationScenario {
         script
     }
 
-    /// A schedule with weather that lasts: ports that are away or refuse for minutes, suspended processes, clocks that are
+    /// A schedule with weather that lasts: ports that are unavailable or refuse for minutes, suspended processes, clocks that are
     /// wrong, and many small jobs.
     pub fn weather_from_seed(seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed ^ WEATHER);

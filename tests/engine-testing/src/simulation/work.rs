@@ -52,7 +52,7 @@ pub struct SimulatedTools {
     payer: Option<CallPayer>,
     // How long the slowest calls take.
     slowest_call_ms: Millis,
-    // Of the process.
+    // Stall of the process.
     stall: Stall,
 }
 

@@ -185,7 +185,7 @@ async fn submit_documents(
         .job
 }
 
-// Of several windows: half of the cost must pay for the first one.
+// A filing of several windows: half of the cost must pay for the first one.
 fn filing() -> Filing {
     generate(&Spec {
         pages: 48,

@@ -81,8 +81,8 @@ pub struct AskOptions {
     /// what is left open.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = mode)]
     mode: AnswerMode,
-    /// Show the pictures of the pages of the best passages to the model of vision.model; at most three. What only a picture
-    /// supports is marked as by sight, and never verified.
+    /// Show the pictures of the pages of the best passages to the model of vision.model; at most three. A claim that
+    /// only a picture supports is marked as read from an image, and never verified.
     #[arg(long)]
     see: bool,
     /// Omit citations that are not found on their page.

@@ -42,7 +42,7 @@ pub fn answer(answer: &Answer, output: &Output) {
                 output.line(&output.dim(&computed_line(computation)));
             }
             (ClaimState::Verified | ClaimState::Computed, _) => {}
-            (ClaimState::BySight, _) => output.line(&output.dim(&by_sight_line(claim))),
+            (ClaimState::FromImage, _) => output.line(&output.dim(&image_line(claim))),
             (ClaimState::Unverified, _) => output.line(&output.dim(&unverified_line(claim))),
         }
     }
@@ -70,7 +70,7 @@ fn computed_line(computation: &Computation) -> String {
     clean(&line)
 }
 
-fn by_sight_line(claim: &Claim) -> String {
+fn image_line(claim: &Claim) -> String {
     let pages: Vec<&str> = claim
         .by_sight
         .iter()
@@ -78,7 +78,7 @@ fn by_sight_line(claim: &Claim) -> String {
         .collect();
     let pages = clean(&pages.join(", "));
     let text = clean(&claim.text);
-    format!("by sight, not verified: {text} (the picture of {pages})")
+    format!("read from an image, not verified: {text} ({pages})")
 }
 
 fn unverified_line(claim: &Claim) -> String {

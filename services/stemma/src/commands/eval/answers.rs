@@ -327,7 +327,7 @@ impl Evaluation for AnswersEval {
             ("verified", means.verified),
             ("computed", means.computed),
             ("rightly_refused", means.rightly_refused),
-            // A figure of which less is better cannot have a floor, so it is given the other way round.
+            // A figure that is better when lower cannot have a floor, so it is given the other way round.
             (
                 "not_falsely_refused",
                 means.falsely_refused.map(|share| 1.0 - share),

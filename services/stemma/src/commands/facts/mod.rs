@@ -80,11 +80,11 @@ fn show(list: &FactList, output: &Output) {
         .with_heads(["FACT", "PERIOD", "VALUE", "UNIT", "OF", "PLACE"])
         .with_optional([5, 4]);
     for fact in &list.facts {
-        let members = fact
+        let members: Vec<&str> = fact
             .dimensions
             .iter()
-            .map(|dimension| dimension.member.as_str());
-        let members: Vec<&str> = members.collect();
+            .map(|dimension| dimension.member.as_str())
+            .collect();
         table.row([
             fact.label.clone(),
             period(fact.from.as_deref(), fact.to.as_deref()),

@@ -274,7 +274,7 @@ impl IndexBuilder<'_> {
     }
 }
 
-// Of a message about one of several shards.
+// How messages name one of several shards.
 fn shard_name(number: usize, count: usize) -> String {
     match count {
         1 => String::new(),

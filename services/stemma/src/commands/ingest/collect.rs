@@ -34,11 +34,11 @@ pub struct IngestBatch {
 impl IngestBatch {
     /// Finds copies of documents that are known already, and known documents whose files are gone.
     pub fn find_duplicates_and_removed(&mut self, reader: &Archive) -> PortResult<()> {
-        let submitted = self
+        let submitted: HashSet<&str> = self
             .submissions
             .iter()
-            .map(|submission| submission.uri.as_str());
-        let submitted: HashSet<&str> = submitted.collect();
+            .map(|submission| submission.uri.as_str())
+            .collect();
         let mut by_digest: HashMap<Digest, String> = HashMap::new();
         for listed in reader.catalog().documents() {
             let listed = listed?;

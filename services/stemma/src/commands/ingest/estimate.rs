@@ -48,7 +48,7 @@ impl EstimateRange {
     }
 }
 
-/// What a model that sees costs if text recognition is sure of no page.
+/// What a vision model costs if text recognition is sure of no page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct VisionEstimate {
     model: String,
@@ -66,7 +66,7 @@ pub struct IngestEstimate {
     // Pages that text recognition would read, and how long that takes on this machine.
     recognized_pages: u64,
     recognition_seconds: u64,
-    // What a model that sees costs at most.
+    // What a vision model costs at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     vision: Option<VisionEstimate>,
     // Number of documents that could not be read.
@@ -159,7 +159,7 @@ impl IngestEstimate {
         if let Some(vision) = &self.vision {
             let most = thousands(vision.pages);
             let paid = vision.dollars.map_or("price unknown".into(), money);
-            pages += &format!(" · {} sees up to {most} of them, ~{paid}", vision.model);
+            pages += &format!(" · {} reads up to {most} of them, ~{paid}", vision.model);
         }
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)

@@ -59,7 +59,7 @@ impl<'a> IngestIndex<'a> {
         }
     }
 
-    /// Indexes all published documents, `created` of which are new. Errors are only noted, because the next search tries
+    /// Indexes all published documents; `created` of them are new. Errors are only noted, because the next search tries
     /// again.
     pub async fn update(&self, created: u64) {
         let synced = async {

@@ -71,7 +71,7 @@ pub struct IngestArgs {
 
 // clap wraps the lines that the list makes long.
 fn after_help() -> String {
-    let facts: Vec<&str> = FactDefinition::of_sidecars()
+    let facts: Vec<&str> = FactDefinition::for_sidecars()
         .map(|fact| fact.name)
         .collect();
     let facts = facts.join(", ");
@@ -88,7 +88,7 @@ CIK and accession number also come from a path …/CIK/ACCESSION/…, never from
 A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
 are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
 counted. A full submission (.txt, .nc) is one document, and is not read again next to its parts.
---forms, --since and --cik choose filings before anything is read; files of which nothing is known
+--forms, --since and --cik choose filings before anything is read; files that nothing is known about
 are then left out.
 
 Examples:

@@ -21,7 +21,7 @@ use crate::failure_groups::{self, FailureGroup};
 use crate::output::{Output, clean};
 use crate::table::counted;
 
-// Of each kind; `stemma failures` and JSON list all of them.
+// For each kind; `stemma failures` and JSON list all of them.
 const MAX_FAILURES_SHOWN: usize = 20;
 
 // Codes of gaps left by a model that did not answer, with the part that is missing or comes from rules.

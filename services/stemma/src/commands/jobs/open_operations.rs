@@ -14,7 +14,7 @@ pub async fn open_operations(context: &Context, command: &str) -> Result<Operati
     operations(context, env, cluster).await
 }
 
-/// Opens the store for a command that only looks, and answers whichever server is away.
+/// Opens the store for a command that only looks, and answers whichever server is unavailable.
 pub async fn observe_operations(
     context: &Context,
     command: &str,

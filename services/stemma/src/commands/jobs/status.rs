@@ -226,7 +226,7 @@ fn show_troubles(troubles: &[ServerTrouble], now: u64, output: &Output) {
         let missing = match (trouble.kind, server) {
             (TroubleKind::Away, Server::Broker) => "lengths of lanes are unknown; ",
             (TroubleKind::Away, Server::Redis) => {
-                "processes and rates are unknown, counts are those of the last checkpoint; "
+                "processes and rates are unknown, counts are from the last checkpoint; "
             }
             (TroubleKind::Away, Server::S3) => "only what coordinators report is shown; ",
             _ => "",

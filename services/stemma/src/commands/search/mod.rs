@@ -245,13 +245,13 @@ fn filters(view: &SearchResponse, label: &str, narrows: bool) -> String {
     let filters = view
         .routed
         .iter()
-        .filter(|filter| filter.narrows == narrows);
-    let filters = filters.map(|filter| {
-        let count = filter.documents.filter(|_| !narrows);
-        let count = count.map(|count| format!(" ({})", counted(count, "document")));
-        let value = clean(&filter.value);
-        format!("{}: {value}{}", filter.facet, count.unwrap_or_default())
-    });
+        .filter(|filter| filter.narrows == narrows)
+        .map(|filter| {
+            let count = filter.documents.filter(|_| !narrows);
+            let count = count.map(|count| format!(" ({})", counted(count, "document")));
+            let value = clean(&filter.value);
+            format!("{}: {value}{}", filter.facet, count.unwrap_or_default())
+        });
     match filters.collect::<Vec<_>>().as_slice() {
         [] => String::new(),
         filters => format!(" {label} {}", filters.join(", ")),

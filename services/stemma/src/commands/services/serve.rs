@@ -158,7 +158,7 @@ fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, A
     for (name, value) in &stated {
         let known = FactDefinition::from_sidecar_name(name);
         if known.and_then(|fact| fact.canonical(value)).is_none() {
-            let names: Vec<&str> = FactDefinition::of_sidecars()
+            let names: Vec<&str> = FactDefinition::for_sidecars()
                 .map(|fact| fact.name)
                 .collect();
             let message =

@@ -31,7 +31,7 @@ pub struct WorkerArgs {
     /// Lanes to take tasks from [default: cpu, ocr, and llm if a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
-    /// Tasks of each lane at once [default: 8 for each of local.concurrency for cpu, of which local.concurrency compute;
+    /// Tasks of each lane at once [default: 8 for each of local.concurrency for cpu, local.concurrency of them computing;
     /// local.concurrency for ocr; 8 for each call of model.concurrency for llm].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,

@@ -1,4 +1,4 @@
-//! Claims about rows whose labels stand in several blocks of a page.
+//! Claims about rows whose labels are in several blocks of a page.
 
 use super::judge;
 use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
@@ -77,7 +77,7 @@ fn amounts_per_share_are_no_rivals_of_amounts() {
 }
 
 #[test]
-fn a_row_named_word_for_word_stands_above_one_that_may_be_called_the_same() {
+fn a_row_named_word_for_word_precedes_one_that_may_be_called_the_same() {
     assert!(is_copy_verified(
         "Short-term debt was $80 million in 2022.",
         15

@@ -1,4 +1,4 @@
-//! Claims with another sign, currency, scale or cell than that of their source.
+//! Claims with another sign, currency, scale or cell than their source.
 
 use super::document::Document;
 

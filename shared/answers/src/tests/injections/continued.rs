@@ -6,7 +6,7 @@ use crate::prompt::{DraftCitation, DraftClaim};
 use crate::quote_target::QuoteTarget;
 use stemma_document::{Page, Pt};
 
-// Each line is its words with the right edge of those that stand in columns.
+// Each line is its words, with the right edge of those in columns.
 fn page(lines: &[&[(&str, Option<f32>)]]) -> Page {
     let lines = lines.iter().zip(1..).map(|(words, at)| {
         let words: Vec<(String, Option<f32>)> = words

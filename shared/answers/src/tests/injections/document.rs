@@ -1,4 +1,4 @@
-//! Documents written by hand: wrong claims over them, beside the right ones that the same text supports.
+//! Documents written by hand, with wrong claims over them and the right ones that the same text supports.
 
 use super::judge_pages;
 use crate::figures::CitedPages;

@@ -20,7 +20,7 @@ use crate::figures::{CitedPages, CitedText};
 use crate::prompt::{DraftClaim, DraftOperand};
 use crate::quote::check_quote;
 use crate::quote_target::QuoteTarget;
-use crate::tagged_facts::DeclaredFacts;
+use crate::tagged_facts::TaggedFacts;
 use crate::verdict::{Verdict, judge_claim};
 
 const INJECTIONS: usize = 100;
@@ -195,7 +195,7 @@ impl Table {
         table
     }
 
-    // Each line is a list of words with the right edge of those that stand in columns.
+    // Each line is a list of words, with the right edge of those in columns.
     fn lay_out(&mut self, random: &mut Random) {
         let notes = random.below(2) == 0;
         let dollars = random.below(2) == 0;
@@ -334,7 +334,7 @@ fn judge_declared(
             let places = spans.map(|span| (targets[span.target].number, span.line as u32));
             let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
             CheckedCitation {
-                declared: facts.map(|table| DeclaredFacts {
+                declared: facts.map(|table| TaggedFacts {
                     table,
                     lines: places.collect(),
                     labels: cells.map(|(_, cell)| cell.label.clone()).collect(),

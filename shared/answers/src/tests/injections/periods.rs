@@ -1,4 +1,4 @@
-//! Claims about another period than that of their source.
+//! Claims about another period than their source.
 
 use super::document::Document;
 

@@ -80,7 +80,7 @@ fn start<'a>(
             if let Some(single) = single::Single::new(scorer) {
                 return Box::new(single);
             }
-            let message = "not even the top of the tree fits into one prompt: it was walked level by level (beam)";
+            let message = "not even the top of the tree fits into one prompt: it was searched level by level (beam)";
             trace.notes.push(Note::new("single.too_large", message));
             start(scorer, TreeSearchStrategy::Beam, trace)
         }

@@ -41,7 +41,7 @@ const MAX_CACHED: usize = 10_000;
 // settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
-// Of a task that met a budget which was changed meanwhile: the next attempt reads the new one.
+// Delay of a task whose budget was changed meanwhile: the next attempt reads the new one.
 const CHANGED_RETRY: Duration = Duration::from_secs(1);
 // How long a reservation waits for a lost account before its task is throttled. A million replies are read in less.
 const REOPEN_WAIT: Duration = Duration::from_secs(2);
@@ -206,7 +206,7 @@ impl BudgetRegistry {
     /// Settles the reservation of a call that cost `used`. Settle before the call is recorded in the [`SpendLog`]: an
     /// account that is rebuilt at that moment then knows of the call in one way only.
     ///
-    /// Where the limiter is away for long this goes on in the background, so that the reply need not wait to be stored. Returns
+    /// If the limiter is unavailable for long, this goes on in the background: the reply need not wait to be stored. Returns
     /// whether everything is settled.
     pub async fn settle(
         &self,

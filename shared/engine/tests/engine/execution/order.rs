@@ -50,7 +50,7 @@ async fn documents_finish_one_after_another() {
 // Without its consumers.
 async fn depth(cluster: &Cluster) -> Depth {
     let mut depth = Depth::default();
-    for queue in QueueName::of_lane(Lane::Cpu, Priority::Bulk) {
+    for queue in QueueName::for_lane(Lane::Cpu, Priority::Bulk) {
         depth = depth.plus(cluster.ports.queue.raw().depth(queue).await.unwrap());
     }
     Depth {

@@ -52,7 +52,7 @@ fn truncated_file_has_a_defect() {
         source(&[&bytes[..], &[0; 5_000]].concat())
             .defects
             .is_empty(),
-        "what follows the end is no matter"
+        "what follows the end does not matter"
     );
     let cut = source(&bytes[..bytes.len() * 6 / 10]);
     assert!(

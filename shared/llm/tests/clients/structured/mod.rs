@@ -209,7 +209,7 @@ fn complete_reply(text: &str) -> Result<LlmReply, LlmError> {
 }
 
 const GOOD: &str = r#"{"title":"Risk Factors"}"#;
-// Of requests, and of those that are asked again with more room.
+// Output limits of requests, and of requests that are asked again with more room.
 const LIMIT: u32 = 100;
 const RAISED: u32 = 900;
 

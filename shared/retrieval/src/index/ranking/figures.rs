@@ -70,11 +70,11 @@ pub(super) fn match_figures(
         let matches = entries
             .iter()
             .enumerate()
-            .filter(|(_, entry)| entry.found > 0.0);
-        let matches = matches.map(|(at, entry)| FigureMatch {
-            strength: entry.strength(expected, has_period),
-            entry: at,
-        });
+            .filter(|(_, entry)| entry.found > 0.0)
+            .map(|(at, entry)| FigureMatch {
+                strength: entry.strength(expected, has_period),
+                entry: at,
+            });
         matches.reduce(|best, next| {
             if next.strength > best.strength {
                 next
@@ -90,7 +90,7 @@ pub(super) fn match_figures(
 struct Entry {
     words: f32,
     found: f32,
-    // Of the words found, and of those among them that need not be there.
+    // Weight of the words found, and of the optional words among them.
     weight: f32,
     optional: f32,
     has_period: bool,

@@ -22,7 +22,7 @@ const SMALL_SCOPE: usize = 16;
 /// A term of a query, and what a passage with it scores.
 pub(super) struct Clause {
     pub(super) term: Term,
-    /// Of one occurrence in a passage of mean length.
+    /// Weight of one occurrence in a passage of mean length.
     pub(super) weight: f32,
     /// Whether the length of a passage counts.
     pub(super) has_length: bool,
@@ -85,7 +85,7 @@ pub(super) fn best_passages(
     best_of(searcher, found?.concat(), limit)
 }
 
-// Of a word that is repeated without end.
+// The score of a word that is repeated without end.
 fn score_bound(clause: &Clause) -> f32 {
     clause.weight * (K1 + 1.0)
 }
@@ -196,7 +196,7 @@ impl<'s> AllSums<'s> {
         Some(*nth)
     }
 
-    // Those with at least this sum.
+    // The passages with at least this sum.
     fn list(&self, searcher: &'s IndexSearcher, least: f32) -> tantivy::Result<ListedSums<'s>> {
         let found = self.found().filter(|(sum, _)| *sum >= least);
         let (sums, addresses) = found.unzip();

@@ -10,7 +10,7 @@ use super::deployment::{
 
 const OLD: Login = Login::new("stemma-old", "oldsecret");
 const NEW: Login = Login::new("stemma-new", "newsecret");
-// Of whoever submits and waits, which is another role.
+// The login of whoever submits and waits, which is another role.
 const CLIENT: Login = Login::new("stemma-client", "clientsecret");
 const OLD_KEY: &str = "old-provider-key";
 const NEW_KEY: &str = "new-provider-key";

@@ -143,7 +143,7 @@ fn short_answers_have_a_status() {
         ),
         (
             "Item 10. Directors",
-            "On January 9, a director decided not to stand for election. He stated that it was not because of a disagreement, and that he would not leave before.",
+            "On January 9, a director decided not to run for election. He stated that it was not because of a disagreement, and that he would not leave before.",
         ),
         ("Item 11. Executive Compensation", "Not applicable"),
         (

@@ -1,4 +1,4 @@
-//! A model that sees pages that text recognition is unsure of, in the complete flow. Recognition and drawing are scripted.
+//! A vision model for pages that text recognition is unsure of, in the complete flow. Recognition and drawing are scripted.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
 mod faults;

@@ -12,14 +12,14 @@ const CHART: &str = "Sales by region\nAsia: 45%\nEurope: ~30%";
 // As large as models read it.
 const LONG_SIDE: u32 = 1_568;
 
-struct SightEnv {
+struct VisionEnv {
     lab: TestEnv,
     provider: Provider,
     /// Runs the provider.
     _runtime: Runtime,
 }
 
-impl SightEnv {
+impl VisionEnv {
     /// A filing with a chart on page 3, as far as the model is concerned.
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
@@ -31,7 +31,7 @@ impl SightEnv {
         });
         let request = ImageRequest {
             scale: ImageScale::LongSide(LONG_SIDE),
-            ..ImageRequest::of_page(PageNo::new(3).unwrap(), LONG_SIDE)
+            ..ImageRequest::for_page(PageNo::new(3).unwrap(), LONG_SIDE)
         };
         let job = ExtractJob::new("f.pdf".into(), filing.pdf.clone(), None, Limits::default());
         let page = stemma_render::draw_png(&job, &request).unwrap();
@@ -57,40 +57,41 @@ impl SightEnv {
 }
 
 #[test]
-fn pages_are_described_by_sight_and_once() {
-    let sight = SightEnv::new();
+fn pages_are_described_once_and_marked_as_unchecked() {
+    let vision = VisionEnv::new();
     let page = "filing.pdf#p=3";
-    let described = sight.run(&["describe", page], "sim");
+    let described = vision.run(&["describe", page], "sim");
     assert_eq!(described.code, Some(0), "{described:?}");
     for line in [
         "Sales by region · chart",
-        "by sight: Asia = 45%",
-        "by sight: Europe = ~30%",
+        "from the image: Asia = 45%",
+        "from the image: Europe = ~30%",
     ] {
         assert!(described.out.contains(line), "{described:?}");
     }
-    let unmarked = |line: &&str| !line.contains("by sight") && !line.contains("Sales by region");
+    let unmarked =
+        |line: &&str| !line.contains("from the image") && !line.contains("Sales by region");
     assert_eq!(described.out.lines().find(unmarked), None);
     assert!(described.err.contains("1 call"), "{described:?}");
-    let again = sight.run(&["describe", page], "sim");
+    let again = vision.run(&["describe", page], "sim");
     assert!(again.err.contains("described before, 0 calls"), "{again:?}");
     assert_eq!(again.out, described.out);
-    assert_eq!(sight.provider.report().calls, 1);
-    let without_figures = sight.run(&["describe", "filing.pdf#p=2"], "sim");
+    assert_eq!(vision.provider.report().calls, 1);
+    let without_figures = vision.run(&["describe", "filing.pdf#p=2"], "sim");
     assert_eq!(without_figures.code, Some(1), "{without_figures:?}");
 }
 
 #[test]
-fn sight_needs_its_setting() {
-    let sight = SightEnv::new();
+fn vision_needs_its_setting() {
+    let vision = VisionEnv::new();
     let describe = ["describe", "filing.pdf#p=3"];
     let ask = ["ask", "What were net sales?", "--see"];
     for arguments in [&describe[..], &ask] {
-        let refused = sight.run(arguments, "");
+        let refused = vision.run(arguments, "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.err.contains("vision.model"), "{refused:?}");
     }
-    assert_eq!(sight.provider.report().calls, 0);
+    assert_eq!(vision.provider.report().calls, 0);
     let arguments = [
         "--json",
         "ask",
@@ -99,7 +100,7 @@ fn sight_needs_its_setting() {
         "--mode",
         "search",
     ];
-    let seen = sight.run(&arguments, "sim").json();
+    let seen = vision.run(&arguments, "sim").json();
     let pictures = seen["pictures"].as_array().map_or(0, Vec::len);
     assert!((1..=3).contains(&pictures), "{seen:#}");
 }

@@ -1,24 +1,27 @@
-//! Recent latencies: of tasks from publication to outcome (which shows a backlog), and of stages.
+//! Percentiles of recent latencies: of tasks from publication to outcome (which shows a backlog), of stages, and of calls of
+//! models.
 
 use parking_lot::{Mutex, MutexGuard};
-use stemma_store::env::Millis;
+
+use crate::env::Millis;
 
 // A sample counts for one to two windows.
 const WINDOW_MS: Millis = 300_000;
-// Four buckets per power of two of milliseconds: a quantile is at most a quarter too high.
+// Four buckets per power of two of milliseconds: a percentile is at most a quarter too high.
 const BUCKETS: usize = 160;
 
 /// A histogram of the latencies of the last minutes.
-#[derive(Default)]
-pub(crate) struct LatencyHistogram(Mutex<HistogramWindows>);
+#[derive(Debug, Default)]
+pub struct LatencyHistogram(Mutex<HistogramWindows>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct HistogramWindows {
     since_ms: Millis,
     current: HistogramBuckets,
     previous: HistogramBuckets,
 }
 
+#[derive(Debug)]
 struct HistogramBuckets([u64; BUCKETS]);
 
 impl Default for HistogramBuckets {
@@ -28,17 +31,18 @@ impl Default for HistogramBuckets {
 }
 
 impl LatencyHistogram {
-    pub(crate) fn record(&self, now_ms: Millis, took_ms: Millis) {
+    /// Adds a sample of `took_ms`.
+    pub fn record(&self, now_ms: Millis, took_ms: Millis) {
         self.windows(now_ms).current.0[bucket_index(took_ms)] += 1;
     }
 
     /// The 99th percentile; 0 without samples.
-    pub(crate) fn p99_ms(&self, now_ms: Millis) -> Millis {
-        self.quantile_ms(now_ms, 99)
+    pub fn p99_ms(&self, now_ms: Millis) -> Millis {
+        self.percentile_ms(now_ms, 99)
     }
 
     /// The given percentile, up to a quarter too high; 0 without samples.
-    pub(crate) fn quantile_ms(&self, now_ms: Millis, per_cent: u64) -> Millis {
+    pub fn percentile_ms(&self, now_ms: Millis, percent: u64) -> Millis {
         let windows = self.windows(now_ms);
         let counts: Vec<u64> = windows
             .current
@@ -51,7 +55,7 @@ impl LatencyHistogram {
         let mut below = 0;
         for (bucket, count) in counts.iter().enumerate() {
             below += count;
-            if all > 0 && 100 * below >= per_cent * all {
+            if all > 0 && 100 * below >= percent * all {
                 return upper_bound_ms(bucket);
             }
         }

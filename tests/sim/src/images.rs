@@ -17,7 +17,7 @@ const MAX_SIDE: u32 = 8_000;
 /// An image of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptImage {
-    /// Of its bytes.
+    /// Digest of its bytes.
     pub digest: blake3::Hash,
     /// In pixels.
     pub width: u32,

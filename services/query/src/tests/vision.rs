@@ -109,7 +109,7 @@ async fn serve(model: AnswerModel, blobs: &Arc<dyn Blobs>) -> TestServer {
 }
 
 #[tokio::test]
-async fn a_page_is_described_once_and_by_sight() {
+async fn a_page_is_described_once_and_marked_as_unchecked() {
     let seeing = SeeingServer::start(Behavior::default(), CHART).await;
     let first = seeing.server.post(DESCRIPTION, "").await;
     assert_eq!(first.status, 200, "{}", first.body);
@@ -189,17 +189,17 @@ async fn descriptions_are_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn answers_from_pictures_are_by_sight_and_cached() {
+async fn answers_from_pictures_are_not_verified_and_cached() {
     let seeing = SeeingServer::start(Behavior::default(), CHART).await;
     let question = "How much was the revenue share of R&D spending?";
     let answer = seeing.ask(question, true).await.json();
     let claims = answer["claims"].as_array().unwrap();
-    let by_sight: Vec<&Value> = claims
+    let from_images: Vec<&Value> = claims
         .iter()
         .filter(|claim| claim["by_sight"].is_array())
         .collect();
-    assert!(!by_sight.is_empty(), "{answer:#}");
-    for claim in by_sight {
+    assert!(!from_images.is_empty(), "{answer:#}");
+    for claim in from_images {
         assert_eq!(claim["verified"], false, "{claim}");
         assert_eq!(claim["by_sight"][0]["locator"], "ACME_2022#p=2", "{claim}");
         assert_eq!(claim["citations"], json!([]), "{claim}");
@@ -208,7 +208,7 @@ async fn answers_from_pictures_are_by_sight_and_cached() {
         answer["text"]
             .as_str()
             .unwrap()
-            .contains("(by sight: ACME_2022#p=2)")
+            .contains("(from an image: ACME_2022#p=2)")
     );
     let pictures = answer["pictures"].as_array().unwrap();
     assert!((1..=3).contains(&pictures.len()), "{answer:#}");
@@ -269,14 +269,14 @@ async fn text_in_pictures_verifies_nothing_and_stays_on_its_page() {
 }
 
 #[tokio::test]
-async fn questions_that_ask_for_sight_are_refused_without_it() {
+async fn questions_for_a_vision_model_are_refused_without_one() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
     let server = super::test_server::start_answering(answer_model(&provider)).await;
     let body = json!({ "question": "How much was R&D spending?", "see": true });
     let refused = server.post("/v1/answers", &body.to_string()).await;
     assert_eq!(
         (refused.status, refused.code().as_str()),
-        (422, "answer.no_sight")
+        (422, "answer.no_vision_model")
     );
     assert_eq!(provider.report().calls, 0);
 }
@@ -294,14 +294,14 @@ async fn the_page_of_questions_offers_pictures_where_a_model_sees() {
     let page = browse(&seeing.server, &format!("/answers/{id}"), "")
         .await
         .body;
-    assert!(page.contains("data-claim=\"by-sight\""), "{page}");
+    assert!(page.contains("data-claim=\"from-image\""), "{page}");
     assert!(page.contains("Nothing checks what it sees."), "{page}");
     let without = browse(&start().await, "/ask", "").await.body;
     assert!(!without.contains("name=\"see\""));
 }
 
 #[tokio::test]
-async fn the_page_of_a_document_has_its_figures_described_by_sight() {
+async fn the_page_of_a_document_has_its_figures_described() {
     const FORM: &str = "/documents/ACME_2022/pages/2/description";
     let seeing = SeeingServer::start(Behavior::default(), CHART).await;
     let shown = browse(&seeing.server, "/documents/ACME_2022?page=2", "").await;
@@ -312,7 +312,7 @@ async fn the_page_of_a_document_has_its_figures_described_by_sight() {
         let described = send_form(&seeing.server, FORM, &cookie, &fields).await;
         assert_eq!(described.status, 200, "{}", described.body);
         for part in [
-            "By sight",
+            "Read from the image of the page by the model",
             "Nothing checks it",
             "Europe revenue share",
             "30%",
