@@ -148,6 +148,23 @@ word_lists! {
         FUNCTION_WORDS: WordList,
         OF_OTHERS: WordList,
         PERIOD_LENGTHS: WordList,
+        WORD_GROUPS: WordList,
+        MODAL_GROUPS: WordList,
+        OPPOSITES: WordMap,
+        VERB_ENDINGS: WordList,
+        INCREASES: WordList,
+        DECREASES: WordList,
+        GROWTH_RATES: WordList,
+        CHANGE_NAMES: WordList,
+        COUNT_WORDS: WordList,
+        RATIO_WORDS: WordList,
+        DIFFERENCE_WORDS: WordList,
+        NO_DIFFERENCES: WordList,
+        EXCESS_WORDS: WordList,
+        SHORTFALL_WORDS: WordList,
+        IN_ORDER: WordList,
+        BEFORE_FIGURES: WordList,
+        PERIOD_COUNTS: WordList,
     }
     "companies.txt" {
         LEGAL_FORMS: WordList,
@@ -166,6 +183,11 @@ word_lists! {
         STATE_CAPTIONS: WordList,
         NUMBER_CAPTIONS: WordList,
         KINDS_OF_COMPANIES: WordList,
+        FORMER_NAMES: WordList,
+        OWN_COMPANY: WordList,
+        COMPANY_GROUPS: WordList,
+        DATE_LABELS: WordList,
+        RESULTS: WordList,
     }
     "countries.txt" {
         COUNTRIES: WordMap,
@@ -196,6 +218,12 @@ word_lists! {
         NUMBER_SCALES: WordMap,
         BOUNDS: WordMap,
         CURRENCIES: WordMap,
+        SPOKEN_SCALES: WordList,
+        POINT_WORDS: WordList,
+        BASIS_POINTS: WordList,
+        ORDINAL_ENDS: WordList,
+        PLURAL_NOUNS: WordList,
+        COMPARING_WORDS: WordList,
     }
     "periods.txt" {
         FISCAL_PREFIXES: WordList,
@@ -217,6 +245,24 @@ word_lists! {
         YEAR_CAPTIONS: WordList,
         HEADLINE_PERIODS: WordMap,
         PERIOD_UNITS: WordList,
+        AMBIGUOUS_MONTHS: WordList,
+        SPAN_OPENINGS: WordList,
+        PERIOD_LETTERS: WordMap,
+        PERIOD_NAMES: WordMap,
+        COUNTED_PERIODS: WordList,
+        PERIOD_ADJECTIVES: WordList,
+        BEFORE_YEARS: WordList,
+        ENDS_OF_YEARS: WordList,
+        NEWEST_PHRASES: WordList,
+        LENGTH_NAMES: WordMap,
+        MONTH_WORDS: WordList,
+        AFTER_LENGTHS: WordList,
+        STATED_LENGTHS: WordMap,
+        PERIOD_MARKS: WordList,
+        YEAR_SIGNS: WordList,
+        QUARTER_SIGNS: WordList,
+        TO_DATE_LENGTHS: WordMap,
+        FISCAL_NAMES: WordList,
     }
     "questions.txt" {
         BEFORE_NAMES: WordList,
@@ -233,6 +279,8 @@ word_lists! {
         QUESTION_STARTS: WordList,
         CONDITIONAL_ANSWERS: WordList,
         ANSWER_STARTS: WordList,
+        FORM_PREPOSITIONS: WordList,
+        CONDITIONS: WordList,
     }
     "references.txt" {
         NUMBERED_WORDS: WordMap,
@@ -260,6 +308,22 @@ word_lists! {
         REFERENCE_ENDS: WordList,
         STATED_SUBJECTS: WordList,
         NEGATIVES: WordList,
+        HEADING_WORDS: WordMap,
+        PART_SPELLINGS: WordMap,
+        PAGE_NAMES: WordList,
+        LAST_PAGE_WORDS: WordList,
+        COVER_NAMES: WordList,
+        FRONT_QUESTIONS: WordList,
+        CONTENTS_PHRASES: WordList,
+        BEFORE_DOCUMENTS: WordList,
+        NUMBER_NAMES: WordList,
+        ITEM_JOINTS: WordList,
+        NOTE_NAMES: WordList,
+        PLACE_WORDS: WordList,
+        POINTING_PHRASES: WordList,
+        ANNUAL_REPORTS: WordList,
+        FOLLOWING_WORDS: WordList,
+        ANSWER_ENDS: WordMap,
     }
     "sentences.txt" {
         ABBREVIATIONS: WordList,
@@ -292,11 +356,13 @@ word_lists! {
         STATEMENT_KEYS: WordList,
         REPORT_OWNERS: WordList,
         STATEMENT_NAMES: WordMap,
+        STATEMENT_ADJECTIVES: WordList,
     }
     "tables.txt" {
         STATED_SCALES: WordList,
         COLUMN_WORDS: WordList,
         COLUMN_HEAD_WORDS: WordList,
+        EMPTY_CELLS: WordList,
     }
     "titles.txt" {
         FRONT_MENTIONS: WordList,
@@ -331,6 +397,8 @@ word_lists! {
         CONTENTS_LINKS: WordList,
         REFERENCE_LISTS: WordList,
         EXHIBIT_COLUMNS: WordList,
+        SIGNATURE_TITLES: WordList,
+        NAMED_STATEMENTS: WordList,
     }
     "words.txt" {
         STOP_WORDS: WordList,
@@ -338,6 +406,10 @@ word_lists! {
         IRREGULAR_PLURALS: WordMap,
         TELLING_STOP_WORDS: WordList,
         MEMBER_WORDS: WordList,
+        DEFINITE_ARTICLES: WordList,
+        GENITIVES: WordList,
+        CONJUNCTIONS: WordList,
+        INDEFINITE_ARTICLES: WordList,
     }
 }
 

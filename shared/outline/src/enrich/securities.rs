@@ -3,7 +3,7 @@
 use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
 use stemma_reading::vocabulary::{
-    EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
+    CONJUNCTIONS, EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
 };
 
 use super::front_page::FrontPage;
@@ -100,7 +100,7 @@ fn split_exchanges(text: &str) -> Vec<String> {
     let mut names: Vec<Vec<&str>> = vec![Vec::new()];
     let words: Vec<&str> = text.split_whitespace().collect();
     for (at, word) in words.iter().enumerate() {
-        let joins = matches!(*word, "/" | "and" | "&");
+        let joins = matches!(*word, "/" | "&") || CONJUNCTIONS.contains(word);
         let next = words[at + 1..].iter().take(3).copied().collect::<String>();
         let next = normalize_key(&next);
         let named = names_exchange(next.strip_prefix("the").unwrap_or(&next));

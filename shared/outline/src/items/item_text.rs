@@ -3,7 +3,7 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, text};
 use stemma_reading::sentences::ends_sentence;
-use stemma_reading::vocabulary::REFERRING_PHRASES;
+use stemma_reading::vocabulary::{CONTENTS_TITLES, REFERRING_PHRASES};
 
 use crate::structure::titles;
 
@@ -120,8 +120,7 @@ fn is_furniture(normalized: &str) -> bool {
         normalized.starts_with("copyright") || normalized.ends_with("allrightsreserved");
     normalized.is_empty()
         || (copyright && normalized.len() <= 80)
-        || normalized == "tableofcontents"
-        || normalized == "index"
+        || CONTENTS_TITLES.contains(normalized)
         || (normalized.len() <= 5 && normalized.bytes().all(|b| b.is_ascii_digit()))
         || normalized
             .strip_prefix("page")

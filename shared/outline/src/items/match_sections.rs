@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
-use stemma_reading::vocabulary::{EXHIBIT_INDEXES, PROPOSALS};
+use stemma_reading::vocabulary::{EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES};
 
 use crate::structure::form_items;
 use crate::structure::forms::SecForm;
@@ -150,7 +150,7 @@ pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Se
 
 /// Whether a normalized title opens what follows the last Item.
 fn is_closing(key: &str) -> bool {
-    key.starts_with("signature") || key.starts_with("powerofattorney")
+    SIGNATURE_TITLES.starts(key)
 }
 
 /// Whether a title is a proposal to shareholders, which proxy statements also number as Items.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use stemma_document::text::{all_lines, normalize_key};
 use stemma_document::{ItemLink, ItemTarget, PageNo, Section, SectionId, SectionTree, Source};
+use stemma_reading::vocabulary::{NOTE_NAMES, PLACE_WORDS};
 
 use super::item_text::truncate_text;
 use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
@@ -286,7 +287,7 @@ impl<'a> TargetFinder<'a> {
         elsewhere: &dyn Fn(SectionId) -> bool,
     ) -> Option<ItemLink> {
         words.iter().enumerate().find_map(|(at, word)| {
-            if !matches!(normalize_key(word).as_str(), "note" | "footnote") {
+            if !NOTE_NAMES.contains(&normalize_key(word)) {
                 return None;
             }
             names_before(&words[..at]).into_iter().find_map(|name| {
@@ -409,10 +410,8 @@ impl<'a> TargetFinder<'a> {
                 let topic = heavy_words(&topic.join(" "));
                 let key = topic.concat();
                 // The words that name the Item, and `this Annual Report on Form 10-K`, are no topic.
-                let of_place = topic
-                    .iter()
-                    .any(|word| matches!(word.as_str(), "item" | "part" | "form"))
-                    || own.contains(&key);
+                let of_place =
+                    topic.iter().any(|word| PLACE_WORDS.contains(word)) || own.contains(&key);
                 let pages = self
                     .topics
                     .get(&key)

@@ -3,7 +3,9 @@
 use stemma_document::text;
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::terms::is_cjk;
-use stemma_reading::vocabulary::{CLOSING_TITLES, CONTENTS_TITLES};
+use stemma_reading::vocabulary::{
+    CLOSING_TITLES, COMPANY_GROUPS, CONTENTS_TITLES, SIGNATURE_TITLES,
+};
 use unicode_normalization::UnicodeNormalization;
 
 use super::numbering;
@@ -125,7 +127,7 @@ pub(super) fn is_closing(key: &str) -> bool {
 
 /// Whether a normalized title is the one of signatures.
 pub(super) fn is_signature(key: &str) -> bool {
-    matches!(key, "signature" | "signatures" | "powerofattorney")
+    SIGNATURE_TITLES.contains(key)
 }
 
 /// Number of words; two characters of a script without spaces count as one word.
@@ -163,8 +165,7 @@ pub(super) fn is_company_name(text: &str) -> bool {
     let last = words.last().copied().unwrap_or_default();
     words.len() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
-        && (ends_company_name(last)
-            || matches!(normalize_key(last).as_str(), "companies" | "subsidiaries"))
+        && (ends_company_name(last) || COMPANY_GROUPS.contains(&normalize_key(last)))
 }
 
 /// Whether a normalized line is the heading of a table of contents.

@@ -1,6 +1,7 @@
 //! Adds the PARTs and Items of a filing, and what follows them.
 
 use stemma_document::EvidenceSource;
+use stemma_document::roman_numerals::format_roman;
 
 use super::{LocatedCandidates, OutlineBuilder};
 use crate::structure::exhibits::BoundDocument;
@@ -189,12 +190,12 @@ impl OutlineBuilder<'_, '_> {
             if part == 0 || std::mem::replace(&mut present[part], true) {
                 continue;
             }
-            let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
+            let numeral = format_roman(items[item.key].part.into());
             let rows = (item.rows.0, item.rows.0);
             self.insert(OutlineHead {
                 title: format!("PART {numeral}"),
                 unconfirmed: true,
-                number: Some(numeral.to_string()),
+                number: Some(numeral),
                 ..self.grammar_head(rows, RANK_STEP)
             });
         }
