@@ -9,6 +9,7 @@ use stemma_reading::vocabulary::{CONTRACTS, INSTRUMENTS};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
+use super::weights::WRAPPED;
 
 pub(super) use clauses::find_clauses;
 
@@ -63,7 +64,7 @@ pub(super) fn agreement_titles(lines: &LineTable<'_>, rows: Range<usize>) -> Vec
 pub(super) fn title_rows(lines: &LineTable<'_>, at: usize) -> (usize, usize) {
     let row = &lines.rows[at];
     let joins = lines.above_on_page(at).is_some_and(|above| {
-        let close = row.gap < 0.8
+        let close = row.gap < WRAPPED
             && above.centered
             && LineTable::same_style(above, row)
             && above.caps == row.caps;

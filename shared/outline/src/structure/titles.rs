@@ -112,12 +112,7 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
             }
         }
     }
-    let total = a.len() + b.len();
-    if total == 0 {
-        0.0
-    } else {
-        2.0 * shared as f32 / total as f32
-    }
+    (2 * shared) as f32 / (a.len() + b.len()).max(1) as f32
 }
 
 /// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections are siblings of the PARTs.

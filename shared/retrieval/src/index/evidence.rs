@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tantivy::Term;
 use tantivy::query::Bm25StatisticsProvider;
 
-use super::ranking::PassageSet;
+use super::ranking::{PassageSet, inverse_frequency};
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
@@ -46,7 +46,7 @@ impl Evidence {
                 .collect();
             subjects.push(Subject {
                 word: word.to_owned(),
-                weight: (1.0 + (total - passages + 0.5) / (passages + 0.5)).ln(),
+                weight: inverse_frequency(total, passages),
                 phrases,
             });
         }

@@ -6,7 +6,7 @@ use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 
-use super::candidates::{PassageSet, ScopeStatistics};
+use super::candidates::{K1, PassageSet, ScopeStatistics, saturate};
 use super::{Parts, ScorePart};
 use crate::index::document_fit::DocumentFit;
 use crate::index::schema::Fields;
@@ -68,7 +68,7 @@ impl FilingRules<'_> {
                             }
                             // Without length: a phrase is worth as much on a long page as on a short one.
                             let times = postings.term_freq() as f32;
-                            let score = weight * times * 2.2 / (times + 1.2);
+                            let score = weight * saturate(times, K1);
                             found[at].push(score);
                             if score > best_scores[at] {
                                 best_scores[at] = score;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use stemma_reading::statement_pages::StatementKind;
 use tantivy::{DocAddress, Term};
 
-pub(super) use self::candidates::{PassageSet, ScopeStatistics};
+pub(super) use self::candidates::{PassageSet, ScopeStatistics, inverse_frequency};
 use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
 use self::selection::{Clause, best_passages};
