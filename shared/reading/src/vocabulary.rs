@@ -216,6 +216,7 @@ word_lists! {
     COMPANY_GROUPS: WordList,
     DATE_LABELS: WordList,
     RESULTS: WordList,
+    AUTHORIZED_WORDS: WordList,
     // countries
     COUNTRIES: WordMap,
     // forms
@@ -225,6 +226,7 @@ word_lists! {
     OTHER_FORMS: WordMap,
     SCHEDULE_FORMS: WordMap,
     PROXY_BOXES: WordMap,
+    AMENDMENT_NUMBERS: WordList,
     // items
     ANNUAL_ITEMS: WordList,
     QUARTERLY_ITEMS: WordList,
@@ -344,6 +346,8 @@ word_lists! {
     ANNUAL_REPORTS: WordList,
     FOLLOWING_WORDS: WordList,
     ANSWER_ENDS: WordMap,
+    DOCUMENTS_ELSEWHERE: WordList,
+    LOCAL_MARKS: WordList,
     // sentences
     ABBREVIATIONS: WordList,
     BOILERPLATE: WordList,
@@ -356,6 +360,7 @@ word_lists! {
     TICKER_MARKS: WordList,
     EXCHANGE_ENDS: WordList,
     SECURITY_WORDS: WordList,
+    SYMBOL_TABLE_ENDS: WordList,
     // statements
     BALANCE_TITLES: WordList,
     BALANCE_ROWS: WordList,
@@ -414,6 +419,11 @@ word_lists! {
     EXHIBIT_COLUMNS: WordList,
     SIGNATURE_TITLES: WordList,
     NAMED_STATEMENTS: WordList,
+    AMENDED_INSTRUMENTS: WordList,
+    FURNITURE_WORDS: WordList,
+    EXHIBIT_ENTRIES: WordList,
+    PROGRAM_NAMES: WordList,
+    CAUTIONS: WordList,
     // words
     STOP_WORDS: WordList,
     COMPOUNDS: WordMap,

@@ -7,8 +7,8 @@ use stemma_document::{Fact, PageNo, Source, SourceBody};
 use stemma_reading::calendar;
 use stemma_reading::companies::is_legal_form;
 use stemma_reading::vocabulary::{
-    CAPTION_PHRASES, CONJUNCTIONS, COVER_CAPTIONS, DATE_LABELS, OFFICES, REGISTRANT_CAPTIONS,
-    SIGNATURE_LABELS,
+    AUTHORIZED_WORDS, CAPTION_PHRASES, CONJUNCTIONS, COVER_CAPTIONS, DATE_LABELS, OFFICES,
+    REGISTRANT_CAPTIONS, SIGNATURE_LABELS,
 };
 
 use super::front_page::FrontPage;
@@ -197,10 +197,9 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         .iter()
         .copied();
     // The sentence may run over lines up to `duly authorized`.
-    behind.by_ref().find(|line| {
-        let line = normalize_key(line);
-        line.contains("authorized") || line.contains("authorised")
-    })?;
+    behind
+        .by_ref()
+        .find(|line| AUTHORIZED_WORDS.occurs_in(&normalize_key(line)))?;
     let block: Vec<String> = behind
         .take(SIGNED_LINES)
         .map(|line| behind_date(line.split("By:").next().unwrap_or(line)))

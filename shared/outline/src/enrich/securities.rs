@@ -4,6 +4,7 @@ use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
 use stemma_reading::vocabulary::{
     CONJUNCTIONS, EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
+    SYMBOL_TABLE_ENDS,
 };
 
 use super::front_page::FrontPage;
@@ -26,11 +27,7 @@ pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
         .unwrap_or(symbols.saturating_sub(4));
     let mut tickers: Vec<Ticker> = Vec::new();
     for (at, line) in normalized.iter().enumerate().skip(start).take(TABLE_LINES) {
-        if at > symbols
-            && (line.contains("12g")
-                || line.starts_with("indicatebycheck")
-                || line.contains("wellknownseasoned"))
-        {
+        if at > symbols && SYMBOL_TABLE_ENDS.occurs_in(line) {
             break;
         }
         let line = page.lines[at];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
-use stemma_reading::vocabulary::{EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES};
+use stemma_reading::vocabulary::{EXHIBIT_ENTRIES, EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES};
 
 use crate::structure::form_items;
 use crate::structure::forms::SecForm;
@@ -143,8 +143,7 @@ pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Se
             let is_caption = !rest.contains(|c: char| c.is_alphabetic());
             rest.starts_with(|c: char| c.is_ascii_digit()) && (is_caption || !is_list)
         });
-        let is_entry = key.starts_with("consentof") || key.starts_with("certificationof");
-        exhibit || is_closing(&key) || is_entry && !is_list
+        exhibit || is_closing(&key) || EXHIBIT_ENTRIES.starts(&key) && !is_list
     })
 }
 

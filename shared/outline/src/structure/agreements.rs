@@ -4,7 +4,7 @@ mod clauses;
 
 use std::ops::Range;
 
-use stemma_reading::vocabulary::{CONTRACTS, INSTRUMENTS};
+use stemma_reading::vocabulary::{AMENDED_INSTRUMENTS, CONTRACTS, INSTRUMENTS};
 
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
@@ -109,8 +109,8 @@ fn is_title(lines: &LineTable<'_>, at: usize) -> bool {
         .map(titles::normalize_key)
         .unwrap_or_default();
     let form_of = row.key.starts_with("formof");
-    let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
-    let names_instrument = INSTRUMENTS.contains(last.as_str()) || amends;
+    let names_instrument =
+        INSTRUMENTS.contains(last.as_str()) || AMENDED_INSTRUMENTS.occurs_in(&row.key);
     stands_out
         && near_top
         && !sentence

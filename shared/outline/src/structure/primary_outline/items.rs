@@ -2,6 +2,7 @@
 
 use stemma_document::EvidenceSource;
 use stemma_document::roman_numerals::format_roman;
+use stemma_reading::vocabulary::CAUTIONS;
 
 use super::{LocatedCandidates, OutlineBuilder};
 use crate::structure::exhibits::BoundDocument;
@@ -210,9 +211,8 @@ impl OutlineBuilder<'_, '_> {
             .map_or(document.rows.start, |item| item.rows.0);
         for at in document.rows.start..first {
             let row = &self.lines.rows[at];
-            let names_caution =
-                row.key.contains("forwardlooking") || row.key.starts_with("cautionary");
-            if !names_caution || !is_title(row, row.bold || row.caps || row.centered) {
+            if !CAUTIONS.occurs_in(&row.key) || !is_title(row, row.bold || row.caps || row.centered)
+            {
                 continue;
             }
             let wraps = self.lines.next_on_page(at).is_some_and(|next| {
