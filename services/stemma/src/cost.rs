@@ -8,6 +8,7 @@ use stemma_engine::flow::JobManifest;
 use stemma_llm::calls::{self, CallSum};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
+use stemma_operations::text::money;
 use stemma_pipeline::RunSettings;
 use stemma_store::PortResult;
 use stemma_store::blobs::Blobs;
@@ -132,15 +133,6 @@ impl ModelUsage {
             (_, 0) => money(self.dollars),
             _ => format!("at least {}", money(self.dollars)),
         }
-    }
-}
-
-/// An amount as text, with four decimals below ten cents.
-pub fn money(dollars: f64) -> String {
-    if dollars > 0.0 && dollars < 0.1 {
-        format!("${dollars:.4}")
-    } else {
-        format!("${dollars:.2}")
     }
 }
 

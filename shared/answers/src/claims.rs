@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_catalog::catalog::Catalog;
+use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
 use stemma_store::PortResult;
 
@@ -140,7 +141,7 @@ pub(super) fn compose_answer(
     } else {
         0.0
     };
-    composed.confidence = (confidence.min(share) * 100.0).round() / 100.0;
+    composed.confidence = rounded(confidence.min(share), 2);
     Ok(composed)
 }
 

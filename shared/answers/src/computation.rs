@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
 use stemma_reading::period::StatedPeriod;
+use stemma_reading::vocabulary::{BASIS_POINTS, POINT_WORDS};
 
 use super::computed_value::{ComputedValue, Sense, Unit, computed_values};
 use super::figures::CitedText;
@@ -301,16 +302,8 @@ fn shown_value(
     let lower = statement.text.to_lowercase();
     let after = lower.get(result.at.end..).unwrap_or_default();
     let after = after.trim_start_matches([' ', '%', '-']);
-    let is_points = [
-        "percentage point",
-        "percentage-point",
-        "percent point",
-        "point",
-        "pp",
-    ]
-    .iter()
-    .any(|word| after.starts_with(word));
-    let is_basis = after.starts_with("basis point") || after.starts_with("bps");
+    let is_points = POINT_WORDS.starts(after);
+    let is_basis = BASIS_POINTS.starts(after);
     let value = meaning.value;
     let times = |factor: i64| {
         value

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 use stemma_reading::text_words::says;
-use stemma_reading::vocabulary::{MEAN_WORDS, SUM_WORDS, UNDER_CUES};
+use stemma_reading::vocabulary::{
+    CHANGE_NAMES, COUNT_WORDS, DIFFERENCE_WORDS, EXCESS_WORDS, GROWTH_RATES, MEAN_WORDS,
+    NO_DIFFERENCES, RATIO_WORDS, SHORTFALL_WORDS, SUM_WORDS, UNDER_CUES,
+};
 
 use super::figures::{is_outflow, says_negative};
 use super::formula::{Formula, Function, Operator};
@@ -266,15 +269,7 @@ fn series_values(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<ComputedValue
     let [first, .., last] = ordered else {
         return Vec::new();
     };
-    if says(
-        text,
-        &[
-            "cagr",
-            "compound annual",
-            "compounded annual",
-            "compounded annually",
-        ],
-    ) {
+    if says(text, &GROWTH_RATES) {
         let years = last.period.year.unwrap_or(0) - first.period.year.unwrap_or(0);
         let given = [first.value, last.value, Decimal::from(years)];
         let growth = Function::Cagr
@@ -294,18 +289,13 @@ fn series_values(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<ComputedValue
             .into_iter()
             .collect();
     }
-    let says_sum = says(text, &SUM_WORDS) || says(text, &["cumulative"]);
-    if says_sum && direction_of(text).is_none() {
+    if says(text, &SUM_WORDS) && direction_of(text).is_none() {
         return totals
             .map(|(sum, _, unit)| level(sum, unit))
             .into_iter()
             .collect();
     }
-    let says_change = direction_of(text).is_some()
-        || says(
-            text,
-            &["change", "changed", "growth", "difference", "differed"],
-        );
+    let says_change = direction_of(text).is_some() || says(text, &CHANGE_NAMES);
     if ordered.len() != 2 || !says_change {
         return Vec::new();
     }
@@ -343,7 +333,7 @@ fn group_values(text: &str, operands: &[FoundOperand<'_>]) -> Vec<ComputedValue>
     if says(text, &SUM_WORDS) {
         values.push(level(sum, unit));
     }
-    if says(text, &["number of", "count", "counted"]) {
+    if says(text, &COUNT_WORDS) {
         values.push(level(Decimal::from(all.len()), Unit::Amount));
     }
     values
@@ -365,20 +355,7 @@ fn pair_values(
         (named_first, named_second)
     };
     let mut values = Vec::new();
-    if says(
-        text,
-        &[
-            "percent of",
-            "percentage of",
-            "% of",
-            "ratio",
-            "divided by",
-            "share of",
-            "relative to",
-            "times",
-            "per",
-        ],
-    ) {
+    if says(text, &UNDER_CUES) || says(text, &RATIO_WORDS) {
         // What flows out, and what the statement calls a loss, counts by its amount.
         let size = |operand: &FoundOperand<'_>| match is_outflow(&operand.row)
             || says_negative(text, &operand.row)
@@ -399,46 +376,13 @@ fn pair_values(
         let value = from.value.checked_sub(taken.value);
         value.map(|value| ComputedValue { value, unit, sense })
     };
-    if says(
-        text,
-        &[
-            "less",
-            "minus",
-            "difference",
-            "differ",
-            "differs",
-            "differed",
-            "net of",
-        ],
-    ) && !says(text, &["less than"])
-    {
+    if says(text, &DIFFERENCE_WORDS) && !says(text, &NO_DIFFERENCES) {
         values.extend(difference(named_first, named_second, Sense::Level));
     }
-    if says(
-        text,
-        &[
-            "excess",
-            "exceed",
-            "exceeds",
-            "exceeded",
-            "more than",
-            "higher than",
-            "greater than",
-            "above",
-        ],
-    ) {
+    if says(text, &EXCESS_WORDS) {
         values.extend(difference(named_first, named_second, Sense::Comparison));
     }
-    if says(
-        text,
-        &[
-            "lower than",
-            "less than",
-            "below",
-            "short of",
-            "smaller than",
-        ],
-    ) {
+    if says(text, &SHORTFALL_WORDS) {
         values.extend(difference(named_second, named_first, Sense::Comparison));
     }
     values

@@ -13,7 +13,9 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::filter::{Condition, Filter, FilterOp};
 use stemma_catalog::property::Property;
 use stemma_reading::text_words::says;
-use stemma_reading::vocabulary::{COMPARISON_WORDS, ITEM_NAMES};
+use stemma_reading::vocabulary::{
+    COMPARISON_WORDS, CONJUNCTIONS, ITEM_NAMES, RANGE_WORDS, SPAN_OPENINGS,
+};
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 use stemma_store::PortResult;
@@ -124,18 +126,23 @@ fn named_section(text: &str) -> Option<ItemRef> {
 // The years a question names. A span (`2019 to 2022`) includes the years between.
 fn named_years(text: &str, mentioned: &[u16]) -> Vec<u16> {
     let lower = text.to_lowercase();
-    if let [from, to] = mentioned
-        && to - from <= MAX_YEARS
-        && ["to", "through", "until", "and", "-", "–"]
+    let [from, to] = *mentioned else {
+        return mentioned.to_vec();
+    };
+    let are_joined = |words: &[&str]| {
+        words
             .iter()
-            .any(|word| is_year_span(&lower, *from, word, *to))
-    {
-        return (*from..=*to).collect();
+            .any(|word| is_year_span(&lower, from, word, to))
+    };
+    let is_span =
+        are_joined(&RANGE_WORDS) || SPAN_OPENINGS.occurs_in(&lower) && are_joined(&CONJUNCTIONS);
+    match is_span && to - from <= MAX_YEARS {
+        true => (from..=to).collect(),
+        false => mentioned.to_vec(),
     }
-    mentioned.to_vec()
 }
 
-// `2019 to 2022`, `2019–2022`; `and` counts only after `between`.
+// `2019 to 2022`, `2019–2022`.
 fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
     let glued = ["", " "].map(|space| format!("{from}{space}{word}{space}"));
     let until = [
@@ -144,15 +151,14 @@ fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
         format!("fy {to}"),
         format!("fiscal {to}"),
     ];
-    let is_span = glued
+    glued
         .iter()
         .filter(|glued| word.len() < 4 || glued.contains(' '))
         .any(|glued| {
             until
                 .iter()
                 .any(|until| lower.contains(&format!("{glued}{until}")))
-        });
-    is_span && (word != "and" || lower.contains("between"))
+        })
 }
 
 struct Company {

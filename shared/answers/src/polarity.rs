@@ -6,172 +6,18 @@ use std::collections::BTreeSet;
 
 use stemma_reading::numbers::without_bounds;
 use stemma_reading::vocabulary::{
-    BEFORE_MONTHS, DENIALS, DENYING_VERBS, NEGATIONS, NEGATIVE_PREFIXES, SINGLE_WORDS,
+    AMBIGUOUS_MONTHS, BEFORE_MONTHS, DECREASES, DENIALS, DENYING_VERBS, INCREASES, MODAL_GROUPS,
+    NEGATIONS, NEGATIVE_PREFIXES, OPPOSITES, SINGLE_WORDS, VERB_ENDINGS, WORD_GROUPS,
 };
-
-use super::statement_words::{DECREASES, INCREASES};
-
-// When a statement has a word of a group, its quotes must have one of the same group.
-const GROUPS: [&[&str]; 7] = [
-    &[
-        "because",
-        "therefore",
-        "thus",
-        "hence",
-        "caused",
-        "causes",
-        "resulted",
-        "resulting",
-        "driven",
-        "attributable",
-        "reflecting",
-    ],
-    &[
-        "largest",
-        "biggest",
-        "highest",
-        "greatest",
-        "most",
-        "best",
-        "strongest",
-        "maximum",
-        "primarily",
-        "mainly",
-    ],
-    &["smallest", "lowest", "least", "worst", "weakest", "minimum"],
-    &["only", "sole", "solely", "exclusively", "exclusive"],
-    &[
-        "all",
-        "every",
-        "always",
-        "entire",
-        "entirely",
-        "whole",
-        "wholly",
-        "everything",
-        "everyone",
-    ],
-    &[
-        "doubled",
-        "tripled",
-        "quadrupled",
-        "halved",
-        "twice",
-        "twofold",
-        "threefold",
-    ],
-    &[
-        "must",
-        "shall",
-        "required",
-        "requires",
-        "obliged",
-        "obligated",
-        "prohibited",
-        "guaranteed",
-    ],
-];
-
-// Both must have a word of a group, or neither: what is expected did not happen, and what is alleged is not so.
-const MODAL_GROUPS: [&[&str]; 3] = [
-    &[
-        "may",
-        "might",
-        "could",
-        "would",
-        "should",
-        "will",
-        "if",
-        "unless",
-        "assuming",
-        "expect",
-        "expects",
-        "expected",
-        "expecting",
-        "anticipate",
-        "anticipates",
-        "anticipated",
-        "intend",
-        "intends",
-        "intended",
-        "planned",
-        "planning",
-        "proposed",
-        "proposes",
-        "forecast",
-        "forecasts",
-        "projected",
-        "estimate",
-        "estimated",
-        "believe",
-        "believes",
-        "believed",
-        "seek",
-        "seeks",
-        "hope",
-        "hopes",
-        "likely",
-        "unlikely",
-        "potential",
-        "potentially",
-        "possible",
-        "possibly",
-        "probable",
-        "probably",
-    ],
-    &[
-        "allege",
-        "alleges",
-        "alleged",
-        "alleging",
-        "allegedly",
-        "allegation",
-        "allegations",
-        "purported",
-        "purportedly",
-        "asserts",
-        "asserted",
-        "accused",
-        "accuses",
-    ],
-    &["except", "excluding", "excludes", "excluded", "adjusted"],
-];
 
 // Shorter words begin like others by chance: `tend` and `intend`.
 const MIN_PREFIXED: usize = 6;
 
-// Where a statement has words of one side only, its quotes must not have words of the other side only.
-const OPPOSITES: [[&[&str]; 2]; 7] = [
-    [&INCREASES, &DECREASES],
-    [
-        &[
-            "acquire",
-            "acquires",
-            "acquired",
-            "buys",
-            "bought",
-            "purchased",
-        ],
-        &[
-            "sell", "sells", "sold", "divest", "divests", "divested", "disposed",
-        ],
-    ],
-    [&["opens", "opened"], &["closes", "closed"]],
-    [&["won", "wins"], &["lost", "loses"]],
-    [&["receives", "received"], &["pays", "paid"]],
-    [
-        &["borrows", "borrowed"],
-        &["lends", "lent", "repays", "repaid"],
-    ],
-    [&["issued"], &["redeemed", "repurchased", "retired"]],
-];
-
 /// The direction that a statement speaks of, up (`Greater`) or down (`Less`); `None` for neither or both.
 pub(super) fn direction_of(statement: &str) -> Option<Ordering> {
-    let words = plain_words(statement);
-    match (has_any(&words, &INCREASES), has_any(&words, &DECREASES)) {
-        (true, false) => Some(Ordering::Greater),
-        (false, true) => Some(Ordering::Less),
+    match directions(&plain_words(statement)) {
+        [true, false] => Some(Ordering::Greater),
+        [false, true] => Some(Ordering::Less),
         _ => None,
     }
 }
@@ -182,25 +28,35 @@ pub(super) fn agree(statement: &str, quotes: &str, clauses: &str) -> bool {
     let quoted = plain_words(quotes);
     let in_clauses = plain_words(clauses);
     let around: BTreeSet<String> = quoted.union(&in_clauses).cloned().collect();
-    let groups_agree = GROUPS
+    let groups_agree = WORD_GROUPS
         .iter()
-        .all(|group| !has_any(&stated, group) || has_any(&quoted, group));
+        .all(|group| !has_group(&stated, group) || has_group(&quoted, group));
     // The labels of rows are compared as labels.
     let modals_agree = MODAL_GROUPS.iter().all(|group| {
-        let is_stated = has_any(&stated, group);
-        (!is_stated || has_any(&around, group)) && (is_stated || !has_any(&in_clauses, group))
+        let is_stated = has_group(&stated, group);
+        (!is_stated || has_group(&around, group)) && (is_stated || !has_group(&in_clauses, group))
     });
-    let contradicts = |[one, two]: &[&[&str]; 2]| {
-        let sides = |words| [has_any(words, one), has_any(words, two)];
-        let [is_one, is_two] = sides(&stated);
-        is_one != is_two && sides(&quoted) == [is_two, is_one]
-    };
+    let contradicts = OPPOSITES.iter().any(|(one, two)| {
+        let sides = |words| [has_group(words, one), has_group(words, two)];
+        are_opposite(sides(&stated), sides(&quoted))
+    });
     groups_agree
         && modals_agree
         && negations(&stated) == negations(&around)
-        && !OPPOSITES.iter().any(contradicts)
+        && !contradicts
+        && !are_opposite(directions(&stated), directions(&quoted))
         && !is_negated_by_prefix(&stated, &around)
         && !is_negated_by_prefix(&around, &stated)
+}
+
+// Whether words speak of rising, and of falling.
+fn directions(words: &BTreeSet<String>) -> [bool; 2] {
+    [has_any(words, &INCREASES), has_any(words, &DECREASES)]
+}
+
+// Whether both have words of one side only, and not of the same.
+fn are_opposite([is_one, is_two]: [bool; 2], other: [bool; 2]) -> bool {
+    is_one != is_two && other == [is_two, is_one]
 }
 
 // Two negations are none: "did not fail to pay" is not what "failed to pay" says.
@@ -221,8 +77,8 @@ fn is_form_of(word: &str, verb: &str) -> bool {
     };
     let doubled = stem.chars().last().and_then(|last| end.strip_prefix(last));
     word == verb
-        || matches!(end, "s" | "es" | "ed" | "ing" | "ies" | "ied" | "ying")
-        || doubled.is_some_and(|end| matches!(end, "ed" | "ing"))
+        || VERB_ENDINGS.contains(end)
+        || doubled.is_some_and(|end| VERB_ENDINGS.contains(end))
 }
 
 // Whether the others have a word only with a prefix that denies it.
@@ -238,6 +94,11 @@ fn is_negated_by_prefix(words: &BTreeSet<String>, others: &BTreeSet<String>) -> 
 
 fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
     group.iter().any(|word| words.contains(*word))
+}
+
+// The words of a group are on one line of its list.
+fn has_group(words: &BTreeSet<String>, group: &str) -> bool {
+    group.split(", ").any(|word| words.contains(word))
 }
 
 // The words of a text without the bounds of its figures; the month of May is not a possibility.
@@ -256,8 +117,9 @@ fn plain_words(text: &str) -> BTreeSet<String> {
             is_number(before) || BEFORE_MONTHS.contains(before.to_lowercase().as_str())
         });
         let next = words.get(at + 1);
-        words[at].eq_ignore_ascii_case("may")
-            && (next.is_some_and(|next| is_number(next)) || words[at] == "May" && is_date)
+        let is_capitalized = words[at].starts_with(char::is_uppercase);
+        AMBIGUOUS_MONTHS.contains(words[at].to_lowercase().as_str())
+            && (next.is_some_and(|next| is_number(next)) || is_capitalized && is_date)
     };
     // `Declined to 5` refuses nothing.
     let is_fall = |at: usize| {

@@ -8,8 +8,8 @@ use stemma_reading::sentences::sentence_ranges;
 use stemma_reading::tables::page::TablePage;
 use stemma_reading::text_words::{says, words};
 use stemma_reading::vocabulary::{
-    CHANGE_WORDS, CLAUSE_PREPOSITIONS, CLAUSE_SEPARATORS, CLAUSE_VERBS, CONTRASTIVE_CONJUNCTIONS,
-    LEVEL_WORDS,
+    BEFORE_FIGURES, CHANGE_WORDS, CLAUSE_PREPOSITIONS, CLAUSE_SEPARATORS, CLAUSE_VERBS,
+    CONJUNCTIONS, CONTRASTIVE_CONJUNCTIONS, IN_ORDER, LEVEL_WORDS,
 };
 
 use super::normalize::CharPosition;
@@ -251,7 +251,7 @@ impl<'s> FigureClauses<'s> {
     // `Net sales and operating income were 90 and 12, respectively`: as many subjects as figures belong to them in order. Where neither
     // subjects nor periods are as many, nobody knows.
     fn pair_subjects(&mut self, figures: Range<usize>, sentence: &Range<usize>) {
-        let is_in_order = says(&self.source.text[sentence.clone()], &["respectively"]);
+        let is_in_order = says(&self.source.text[sentence.clone()], &IN_ORDER);
         let inside = self
             .source
             .periods
@@ -264,7 +264,7 @@ impl<'s> FigureClauses<'s> {
         let text = &self.source.text[before.clone()];
         let mut parts: Vec<Range<usize>> = words(text)
             .into_iter()
-            .filter(|(word, _)| word == "and")
+            .filter(|(word, _)| CONJUNCTIONS.contains(word))
             .map(|(_, at)| at)
             .chain(text.match_indices(',').map(|(at, _)| at..at + 1))
             .collect();
@@ -333,7 +333,7 @@ impl<'s> FigureClauses<'s> {
             if is_of_change {
                 return Sense::Change;
             }
-            if matches!(word.as_str(), "of" | "by" | "was" | "were" | "is" | "are") {
+            if BEFORE_FIGURES.contains(word.as_str()) {
                 break;
             }
         }
@@ -408,10 +408,10 @@ fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
     // `Costs fell and sales were 5`: two clauses, where what is next to the figure has a verb of its own.
     let first_verb = (0..words.len()).find(|at| is(&CLAUSE_VERBS, *at));
     let last_verb = (0..words.len()).rfind(|at| is(&CLAUSE_VERBS, *at));
-    for (at, (word, range)) in words.iter().enumerate() {
+    for (at, (_, range)) in words.iter().enumerate() {
         if is(&CONTRASTIVE_CONJUNCTIONS, at) {
             edges.push((range.clone(), [true; 2]));
-        } else if word == "and" {
+        } else if is(&CONJUNCTIONS, at) {
             let sides = [
                 first_verb.is_some_and(|verb| verb < at),
                 last_verb.is_some_and(|verb| verb > at),

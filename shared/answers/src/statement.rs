@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use stemma_reading::numbers::{NumberMention, numbers};
 use stemma_reading::period::{PeriodMention, StatedPeriod, period_mentions};
+use stemma_reading::text_words::says;
+use stemma_reading::vocabulary::{IN_ORDER, PERIOD_COUNTS};
 
 use super::row_names::RowNames;
 use super::terms::for_each_meaning;
@@ -102,9 +104,7 @@ impl<'a> Statement<'a> {
     pub(super) fn period_of(&self, figure: usize) -> Option<StatedPeriod> {
         let period = |at: usize| self.periods.get(at).map(|mention| mention.period);
         let start = |at: usize| self.figures[at].at.start;
-        if self.text.to_lowercase().contains("respectively")
-            && self.periods.len() == self.figures.len()
-        {
+        if says(&self.text, &IN_ORDER) && self.periods.len() == self.figures.len() {
             return period(figure);
         }
         let next = self
@@ -139,9 +139,7 @@ impl<'a> Statement<'a> {
 fn is_length(text: &str, number: &NumberMention) -> bool {
     let after = text.get(number.at.end..).unwrap_or_default();
     let after = after.trim_start_matches([' ', '-']).to_lowercase();
-    ["months ended", "month period"]
-        .iter()
-        .any(|words| after.starts_with(words))
+    PERIOD_COUNTS.starts(&after)
 }
 
 #[cfg(test)]

@@ -5,48 +5,12 @@ use std::sync::OnceLock;
 
 use stemma_document::english_words::MONTHS;
 use stemma_reading::tokenizer::content_words;
-use stemma_reading::vocabulary::{COMPUTING_WORDS, FRAMING_WORDS};
+use stemma_reading::vocabulary::{COMPUTING_WORDS, DECREASES, FRAMING_WORDS, INCREASES};
 use stemma_retrieval::lexicon::Lexicon;
 
-pub(super) const INCREASES: [&str; 16] = [
-    "rose",
-    "rise",
-    "rises",
-    "increase",
-    "increased",
-    "increases",
-    "grew",
-    "grow",
-    "grown",
-    "growth",
-    "higher",
-    "improved",
-    "gained",
-    "up",
-    "expanded",
-    "strengthened",
-];
-pub(super) const DECREASES: [&str; 16] = [
-    "fell",
-    "fall",
-    "falls",
-    "decrease",
-    "decreased",
-    "decreases",
-    "declined",
-    "decline",
-    "declines",
-    "lower",
-    "dropped",
-    "shrank",
-    "down",
-    "reduced",
-    "weakened",
-    "worsened",
-];
 /// Words about rising and falling.
 pub(super) fn direction_words() -> String {
-    [INCREASES, DECREASES].concat().join(" ")
+    [&INCREASES[..], &DECREASES[..]].concat().join(" ")
 }
 
 /// Whether the text has a synonym of one of the words.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
+use stemma_document::english_words::MONTHS;
 use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact, concept_words};
 
 use super::statement::Statement;
@@ -16,16 +17,13 @@ use part_name::{StatementText, member_name, member_words};
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::StatedPeriod;
-use stemma_reading::vocabulary::{NEGATIVE_STEMS, POSITIVE_STEMS, SHARE_WORDS};
+use stemma_reading::vocabulary::{NEGATIVE_STEMS, POSITIVE_STEMS, SHARE_WORDS, SPOKEN_SCALES};
 
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;
 // Fiscal calendars of 52 weeks may end in the first days of January; they name the year before.
 const LONGEST_OVERHANG_DAYS: u32 = 7;
 const DAYS_PER_MONTH: f64 = 30.44;
-
-const MONTHS: &str =
-    "January February March April May June July August September October November December";
 
 /// The tagged facts of a cited document, and the lines of the quote.
 pub struct TaggedFacts<'a> {
@@ -111,13 +109,13 @@ pub(super) fn check_declared(
     let after = statement.text.get(statement.figures[figure].at.end..);
     let after = after.unwrap_or_default().to_lowercase();
     let after = after.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let after = ["thousand", "million", "billion"]
+    let after = SPOKEN_SCALES
         .iter()
         .find_map(|scale| after.strip_prefix(scale))
         .unwrap_or(after)
         .trim_start();
     let context = ClaimContext {
-        is_per_share: SHARE_WORDS.iter().any(|words| after.starts_with(words)),
+        is_per_share: SHARE_WORDS.starts(after),
         other_figures: statement
             .figures
             .iter()
@@ -422,7 +420,7 @@ impl ClaimContext<'_> {
             return if is_said { Naming::Full } else { Naming::None };
         }
         // The month of a date is not a name.
-        let months = phrase(MONTHS);
+        let months = phrase(&MONTHS.join(" "));
         let hits = || own.iter().filter(|word| text.names.contains(word));
         if hits().count() == own.len() || self.names_row_of(&own, text) {
             Naming::Full

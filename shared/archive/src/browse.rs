@@ -7,10 +7,10 @@ use serde_json::Value;
 use stemma_catalog::catalog::DocumentSet;
 use stemma_catalog::path::ResolvedPath;
 use stemma_document::DocId;
+use stemma_document::rounding::rounded_share;
 use stemma_retrieval::{AppliedFilter, DocumentScope, Query, SearchNote};
 use utoipa::ToSchema;
 
-use crate::documents::rounded_share;
 use crate::request::{MAX_LIMIT, checked_limit, filter_schema};
 use crate::{ApiError, Archive, DocumentInfo, SearchHit};
 

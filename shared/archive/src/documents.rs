@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
+use stemma_document::rounding::rounded_share;
 use stemma_document::{
     Extent, FilingFacts, Method, Page, PageNo, Recognition, RecognizedPage, Section, SectionKind,
     SectionSpan, SectionTree,
@@ -284,9 +285,4 @@ pub fn printed_label(number: PageNo, page: &Page) -> Option<String> {
         .as_ref()
         .map(|label| label.0.clone())
         .filter(|label| *label != number.to_string())
-}
-
-/// Rounds a share or score to three digits: as `f64`, the `f32` 0.973 would print as 0.9729999899864197.
-pub fn rounded_share(share: impl Into<f64>) -> f64 {
-    (share.into() * 1000.0).round() / 1000.0
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use stemma_answers::RetrievalStrategy;
 use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
+use stemma_document::rounding::rounded_share;
 use stemma_document::{DocId, PageNo};
 use stemma_retrieval::query_syntax::{self, SyntaxError};
 use stemma_retrieval::search::{ItemRef, MissingTerm, SearchStats, TotalHits};
@@ -17,7 +18,6 @@ use stemma_retrieval::{
 use stemma_store::{PortError, PortResult};
 use utoipa::ToSchema;
 
-use crate::documents::rounded_share;
 use crate::facet_counts::SearchFacets;
 use crate::request::{checked_limit, filter_schema, parse_filter};
 use crate::{ApiError, Archive, CollectionCache, TreeSearchReport, cursor};

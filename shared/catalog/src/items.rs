@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
+use stemma_reading::numerals::parse_roman;
+use stemma_reading::vocabulary::{CONJUNCTIONS, NUMBERED_WORDS};
 
 /// An Item of a filing and its section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -114,11 +116,15 @@ fn items_from_titles(tree: &SectionTree) -> Vec<SectionItem> {
 // `II` for "PART II" and "Part II — Other information", also if the part shares its heading with an Item.
 fn part_of(section: &Section) -> Option<String> {
     let mut words = title_words(&section.title);
-    words
-        .next()
-        .filter(|word| word.eq_ignore_ascii_case("part"))?;
+    words.next().filter(|word| names(word, "part"))?;
     let number = words.next()?.to_uppercase();
-    matches!(number.as_str(), "I" | "II" | "III" | "IV").then_some(number)
+    let part = parse_roman(&number).filter(|part| (1..=4).contains(part));
+    part.map(|_| number)
+}
+
+// Whether a word of a title is for a part, or an Item.
+fn names(word: &str, part: &str) -> bool {
+    NUMBERED_WORDS.get(&word.to_lowercase()) == Some(part)
 }
 
 fn title_words(title: &str) -> impl Iterator<Item = &str> {
@@ -132,21 +138,18 @@ fn title_words(title: &str) -> impl Iterator<Item = &str> {
 
 fn item_numbers(title: &str) -> Vec<String> {
     let mut words = title_words(title).peekable();
-    if words
-        .next_if(|word| word.eq_ignore_ascii_case("part"))
-        .is_some()
-    {
+    if words.next_if(|word| names(word, "part")).is_some() {
         words.next();
     }
-    let first = words.next().map(str::to_lowercase);
-    if !matches!(first.as_deref(), Some("item" | "items")) {
+    if !words.next().is_some_and(|word| names(word, "item")) {
         return Vec::new();
     }
     let mut numbers = Vec::new();
     for word in words.take(12) {
         match parse_item_number(word) {
             Some(number) => numbers.push(number),
-            None if matches!(word.to_lowercase().as_str(), "and" | "&" | "item" | "items") => {}
+            None if word == "&" || names(word, "item") => {}
+            None if CONJUNCTIONS.contains(&word.to_lowercase()) => {}
             None => break,
         }
     }

@@ -3,7 +3,7 @@
 use stemma_document::english_words;
 use stemma_reading::calendar::month;
 use stemma_reading::tokenizer::{content_words, tokenize};
-use stemma_reading::vocabulary::NUMBERED_PARTS;
+use stemma_reading::vocabulary::{AMBIGUOUS_MONTHS, LIST_JOINTS, NUMBERED_PARTS};
 
 // The stemmed words of a title without number, dates and years, which change every year. A title that is only a number is
 // kept as it is.
@@ -24,7 +24,7 @@ pub(super) fn title_key(title: &str) -> Vec<String> {
 }
 
 fn is_month(word: &str) -> bool {
-    word != "may" && month(word.trim_end_matches('i')).is_some()
+    !AMBIGUOUS_MONTHS.contains(word) && month(word.trim_end_matches('i')).is_some()
 }
 
 // Removes the number of a title: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`. A title that is
@@ -73,10 +73,7 @@ fn after_word<'t>(text: &'t str, word: &str) -> &'t str {
 }
 
 fn is_joining_word(word: &str) -> bool {
-    matches!(
-        word.to_ascii_lowercase().as_str(),
-        "and" | "&" | "-" | "," | "through" | "to"
-    )
+    matches!(word, "&" | "-" | ",") || LIST_JOINTS.contains(&word.to_ascii_lowercase())
 }
 
 // A number after an introducing word: `12.`, `1A`, `31.1`, `II`, `ONE`, `(a)`.

@@ -36,6 +36,7 @@ mod page;
 mod page_origin;
 pub mod pageindex;
 pub mod roman_numerals;
+pub mod rounding;
 mod source;
 mod subsequence;
 pub mod text;

@@ -2,7 +2,9 @@
 
 use stemma_reading::numbers::{self, Currency, NumberMention, NumberRole};
 use stemma_reading::text_words::words;
-use stemma_reading::vocabulary::{DECREASE_STEMS, LEVEL_WORDS, LOSS_STEMS, NUMBER_SCALES};
+use stemma_reading::vocabulary::{
+    BASIS_POINTS, DECREASE_STEMS, LEVEL_WORDS, LOSS_STEMS, NUMBER_SCALES, PERCENT_WORDS,
+};
 
 /// A reference answer with more numbers is prose and is not compared.
 const MAX_NUMBERS: usize = 3;
@@ -107,7 +109,7 @@ impl Unit {
             unit.currency = unit
                 .currency
                 .or_else(|| Currency::from_word(sign.unwrap_or(word)));
-            unit.is_percent |= word.starts_with("percent") || word.contains('%');
+            unit.is_percent |= PERCENT_WORDS.starts(word) || word.contains('%');
         }
         unit
     }
@@ -139,7 +141,7 @@ impl AnswerNumber {
         let decimals = digits.split_once('.').map_or(0, |(_, places)| places.len());
         let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0));
         let behind = text[number.at.end..].trim_start_matches([' ', '-']);
-        let is_basis_points = behind.starts_with("bps") || behind.starts_with("basis point");
+        let is_basis_points = BASIS_POINTS.starts(behind);
         let percent = if is_basis_points { 0.01 } else { 1.0 };
         Some(Self {
             value: value * percent,
@@ -239,7 +241,7 @@ fn sign(number: &NumberMention, text: &str) -> Sign {
     let behind = words(behind);
     let mut behind = behind
         .iter()
-        .filter(|(word, _)| scale_word(word).is_none() && !word.starts_with("percent"))
+        .filter(|(word, _)| scale_word(word).is_none() && !PERCENT_WORDS.starts(word))
         .take(DIRECTION_AFTER);
     match !names_level && near.any(|(word, _)| fell(word)) || behind.any(|(word, _)| fell(word)) {
         true => Sign::Minus,

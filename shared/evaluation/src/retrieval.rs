@@ -8,6 +8,7 @@ use stemma_archive::{
     ApiError, Archive, SearchRequest, SearchResponse, document_part, is_store_error,
 };
 use stemma_document::Extent;
+use stemma_document::rounding::rounded;
 
 use crate::SkippedEntry;
 use crate::match_documents::DocumentMatcher;
@@ -131,7 +132,7 @@ pub async fn eval_retrieval(
                 continue;
             }
         };
-        let latency_ms = (began.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+        let latency_ms = rounded(began.elapsed().as_secs_f64() * 1e3, 2);
         let ranked = ranked_pages(&response);
         rows.push(RetrievalRow::new(
             question,

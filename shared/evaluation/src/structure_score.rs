@@ -174,11 +174,7 @@ impl Alignment {
     }
 
     fn share_of_pairs(&self, count: usize) -> f64 {
-        if self.pairs.is_empty() {
-            0.0
-        } else {
-            count as f64 / self.pairs.len() as f64
-        }
+        count as f64 / self.pairs.len().max(1) as f64
     }
 
     fn is_match(&self, gold: Option<usize>, predicted: Option<usize>) -> bool {

@@ -133,7 +133,7 @@ pub fn score(gold: &str, predicted: &str) -> TextScore {
     let word_count = gold_words.len() + predicted_words.len();
     TextScore {
         words: bag_f1(&gold_words, &predicted_words),
-        ordered: 2.0 * common_order as f64 / word_count.max(1) as f64,
+        ordered: (2 * common_order) as f64 / word_count.max(1) as f64,
         numbers: bag_f1(&numbers(&gold), &numbers(&predicted)),
         characters: bag_f1(&characters(&gold_words), &characters(&predicted_words)),
     }
@@ -223,7 +223,7 @@ fn bag_f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
             common += 1;
         }
     }
-    2.0 * common as f64 / (a.len() + b.len()) as f64
+    (2 * common) as f64 / (a.len() + b.len()) as f64
 }
 
 #[cfg(test)]

@@ -209,7 +209,7 @@ impl TitleWords {
                 b = rest_b;
             }
         }
-        2.0 * common as f64 / (self.bigrams.len() + other.bigrams.len()) as f64
+        (2 * common) as f64 / (self.bigrams.len() + other.bigrams.len()) as f64
     }
 
     /// Share of characters in common blocks (gestalt pattern matching by Ratcliff and Obershelp): the longest common
@@ -227,7 +227,7 @@ impl TitleWords {
                 open.push((a_from + at + length, a_to, b_from + bt + length, b_to));
             }
         }
-        2.0 * matched as f64 / (a.len() + b.len()) as f64
+        (2 * matched) as f64 / (a.len() + b.len()) as f64
     }
 
     /// Shorter prefixes than three words do not count.

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stemma_archive::ItemInfo;
-use stemma_archive::documents::rounded_share;
 use stemma_archive::pageindex_fields::{
     created_at, description, metadata, name_of, page_count, status,
 };
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::Method;
+use stemma_document::rounding::rounded_share;
 
 use crate::tool_context::{ToolContext, link, section_address};
 use crate::tool_result::{

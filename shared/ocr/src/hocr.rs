@@ -116,7 +116,7 @@ fn read_word(title: &str, content: &str, line: LineShape) -> Option<ReadWord> {
     let [x0, y0, x1, y1] = numbers(title, "bbox")?;
     let [confidence] = numbers(title, "x_wconf")?;
     let text = plain_text(content);
-    let baseline = line.y + line.slope * ((x0 + x1) / 2.0 - line.left);
+    let baseline = line.y + line.slope * (f32::midpoint(x0, x1) - line.left);
     (!text.is_empty() && x1 > x0).then_some(ReadWord {
         text,
         x0,

@@ -124,6 +124,10 @@ fn clamped(from: f32, to: f32, end: usize) -> std::ops::Range<usize> {
     (from.max(0.0) as usize).min(to)..to
 }
 
+fn is_ink(shade: f32) -> bool {
+    shade > 0.5
+}
+
 // The pixels of a word, from 0 for paper to 1 for ink.
 struct Ink {
     rows: Vec<Vec<f32>>,
@@ -136,9 +140,9 @@ impl Ink {
         let mut strokes = Vec::new();
         for row in &self.rows {
             let mut start = 0;
-            for part in row.chunk_by(|left, right| (*left > 0.5) == (*right > 0.5)) {
+            for part in row.chunk_by(|left, right| is_ink(*left) == is_ink(*right)) {
                 let end = start + part.len();
-                if part[0] > 0.5 {
+                if is_ink(part[0]) {
                     let edges = start.saturating_sub(1)..(end + 1).min(row.len());
                     strokes.push(row[edges].iter().sum::<f32>());
                 }

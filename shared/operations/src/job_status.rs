@@ -79,11 +79,7 @@ impl JobStatus {
     /// only if a flow discovers more tasks.
     pub fn done(&self) -> f64 {
         let tasks = self.tasks_present + self.tasks_missing;
-        let part = if tasks == 0 {
-            0.0
-        } else {
-            self.tasks_present as f64 / tasks as f64
-        };
+        let part = self.tasks_present as f64 / tasks.max(1) as f64;
         // A document whose tasks are all done still has to be published, so it counts less than 1.
         self.counts.ended() as f64 + 0.9 * part * self.open as f64
     }

@@ -1,4 +1,4 @@
-//! Durations, ages and rates in words.
+//! Durations, ages, rates and amounts in words.
 
 /// `45s`, `3m20s`, `2h05m`.
 pub fn duration(seconds: f64) -> String {
@@ -27,6 +27,15 @@ pub fn rate(per_second: f64) -> String {
         rate if rate >= 1.0 => format!("{rate:.1}/s"),
         rate if rate >= 1.0 / 60.0 => format!("{:.1}/min", rate * 60.0),
         rate => format!("{:.1}/h", rate * 3_600.0),
+    }
+}
+
+/// An amount of dollars, with four decimals below ten cents.
+pub fn money(dollars: f64) -> String {
+    if dollars > 0.0 && dollars < 0.1 {
+        format!("${dollars:.4}")
+    } else {
+        format!("${dollars:.2}")
     }
 }
 

@@ -2,6 +2,8 @@
 
 use stemma_document::english_words::MONTHS;
 
+use crate::vocabulary::ORDINAL_ENDS;
+
 /// A calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalendarDate {
@@ -66,7 +68,7 @@ pub fn month(word: &str) -> Option<u32> {
 
 fn number(word: &str) -> Option<u32> {
     let digits = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let digits = ["st", "nd", "rd", "th"]
+    let digits = ORDINAL_ENDS
         .iter()
         .find_map(|end| digits.strip_suffix(end))
         .unwrap_or(digits);

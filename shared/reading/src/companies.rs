@@ -2,7 +2,7 @@
 
 use stemma_document::text::normalize_key;
 
-use crate::vocabulary::{COMPANY_WORDS, LEGAL_FORMS};
+use crate::vocabulary::{COMPANY_WORDS, DEFINITE_ARTICLES, LEGAL_FORMS};
 
 /// Whether a word is a legal form and nothing else, however it is written: `Inc.`, `S.A.`, `COMPANY`.
 pub fn is_legal_form(word: &str) -> bool {
@@ -29,11 +29,11 @@ pub fn company_key(name: &str) -> String {
         .collect();
     let end = words
         .iter()
-        .rposition(|word| *word != "the" && !LEGAL_FORMS.contains(word))
+        .rposition(|word| !DEFINITE_ARTICLES.contains(word) && !LEGAL_FORMS.contains(word))
         .map_or(0, |last| last + 1);
     match &words[..end] {
         [] => words.join(" "),
-        ["the", name @ ..] => name.join(" "),
+        [first, name @ ..] if DEFINITE_ARTICLES.contains(first) => name.join(" "),
         name => name.join(" "),
     }
 }

@@ -13,7 +13,7 @@ use stemma_xbrl::{Date, FactTable, Period, TaggedFact, concept_words};
 use crate::query_period::QueryPeriod;
 use crate::question_words::is_question_word;
 use crate::tokenizer::{SEPARATOR, is_stop_word, tokenize};
-use crate::vocabulary::{MEMBER_WORDS, PERIOD_WORDS, TELLING_STOP_WORDS};
+use crate::vocabulary::{MEMBER_WORDS, PERIOD_WORDS, STATED_LENGTHS, TELLING_STOP_WORDS};
 
 /// Before the words of a figure. No word is one of these signs.
 pub const ENTRY_START: &str = "[";
@@ -200,21 +200,11 @@ fn period_terms(period: &QueryPeriod, words: &[String]) -> Vec<String> {
 fn stated_months(words: &[String]) -> Option<u32> {
     let counted = words
         .windows(2)
-        .find_map(|pair| match (pair[0].as_str(), pair[1].as_str()) {
-            ("three" | "3", "month") => Some(3),
-            ("six" | "6", "month") => Some(6),
-            ("nine" | "9", "month") => Some(9),
-            ("twelv" | "12", "month") => Some(12),
-            _ => None,
-        });
-    counted.or_else(|| {
-        words.iter().find_map(|word| match word.as_str() {
-            "quarter" => Some(3),
-            "half" => Some(6),
-            "year" | "annual" => Some(12),
-            _ => None,
-        })
-    })
+        .find_map(|pair| STATED_LENGTHS.get(&pair.join(" ")));
+    counted
+        .or_else(|| words.iter().find_map(|word| STATED_LENGTHS.get(word)))?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

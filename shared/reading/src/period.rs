@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use stemma_document::english_words::{MONTHS, parse_number_word};
 
-use crate::vocabulary::HEAD_WORDS;
+use crate::vocabulary::{
+    AFTER_LENGTHS, AMBIGUOUS_MONTHS, HEAD_WORDS, LENGTH_NAMES, MONTH_WORDS, ORDINALS, PERIOD_MARKS,
+    PERIOD_NAMES,
+};
 
 // Words between a period's length or month and its year: `three months ended September 30, 2022`.
 const WORDS_BEFORE_YEAR: usize = 7;
@@ -143,11 +146,12 @@ pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
                 open = StatedPeriod::default();
             }
             // `Year Ended` is a length; the word alone is not.
-            let is_length = part.length != Some(12) || matches!(next, Some("ended" | "months"));
+            let is_length = part.length != Some(12)
+                || next.is_some_and(|next| AFTER_LENGTHS.contains(next));
             // `Three Months Ended June 30, Year Ended June 30,`
             let is_new = part.length.is_some() && is_length;
-            let has_words = matches!(word.as_str(), "year" | "years")
-                || next.is_some_and(|next| next.starts_with("month"));
+            let has_words = PERIOD_NAMES.get(word) == Some("year")
+                || next.is_some_and(|next| MONTH_WORDS.contains(next));
             if is_new && has_words && has_length && part.length != open.length {
                 mentions.extend(length_mention(open, open_at.take()));
                 open = StatedPeriod::default();
@@ -178,8 +182,7 @@ pub(crate) fn is_only_period(text: &str) -> bool {
         .peekable();
     words.peek().is_some()
         && words.all(|word| {
-            matches!(word, "year" | "years")
-                || HEAD_WORDS.contains(word)
+            HEAD_WORDS.contains(word)
                 || MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word))
                 || parse_number_word(word).is_some()
                 || word.bytes().all(|byte| byte.is_ascii_digit())
@@ -237,8 +240,7 @@ fn year_of(word: &str, before: Option<&str>) -> Option<(i32, Option<u32>)> {
     };
     let bare = word.trim_start_matches(['\'', '\u{2019}']);
     if bare.chars().all(|c| c.is_ascii_digit()) {
-        let fiscal =
-            before.is_some_and(|before| matches!(before, "fy" | "q1" | "q2" | "q3" | "q4"));
+        let fiscal = before.is_some_and(|before| PERIOD_MARKS.contains(before));
         let written = word.len() > bare.len() || fiscal || bare.len() == 4;
         return full(bare).filter(|_| written).map(|year| (year, None));
     }
@@ -266,7 +268,8 @@ fn part_of(word: &str, next: Option<&str>) -> StatedPeriod {
         .map(|at| at as u32 + 1)
         // `may` is mostly a verb.
         .filter(|_| {
-            word != "may" || next.is_some_and(|next| next.chars().all(|c| c.is_ascii_digit()))
+            !AMBIGUOUS_MONTHS.contains(word)
+                || next.is_some_and(|next| next.chars().all(|c| c.is_ascii_digit()))
         });
     let quarter = |number: u32| StatedPeriod {
         quarter: Some(number),
@@ -277,25 +280,37 @@ fn part_of(word: &str, next: Option<&str>) -> StatedPeriod {
         length: Some(months),
         ..StatedPeriod::default()
     };
-    match (word, next) {
-        ("q1", _) | ("first", Some("quarter")) => quarter(1),
-        ("q2", _) | ("second", Some("quarter")) => quarter(2),
-        ("q3", _) | ("third", Some("quarter")) => quarter(3),
-        ("q4", _) | ("fourth", Some("quarter")) => quarter(4),
-        ("quarter" | "quarterly", _) => length(3),
-        ("first" | "second", Some("half")) => length(6),
-        ("twelve" | "12", Some("months" | "month")) => length(12),
-        ("year" | "years" | "fiscal" | "fy" | "annual" | "yearly", _) => length(12),
-        (number, Some("months" | "month")) => parse_number_word(number)
-            .or_else(|| number.parse().ok())
+    if let Some(number) = word.strip_prefix('q').and_then(quarter_number) {
+        return quarter(number);
+    }
+    let ordinal = ORDINALS.get(word).and_then(quarter_number);
+    match (ordinal, next.and_then(|next| PERIOD_NAMES.get(next))) {
+        (Some(number), Some("quarter")) => return quarter(number),
+        (Some(1 | 2), Some("half")) => return length(6),
+        _ => {}
+    }
+    if let Some(months) = LENGTH_NAMES
+        .get(word)
+        .and_then(|months| months.parse().ok())
+    {
+        return length(months);
+    }
+    if next.is_some_and(|next| MONTH_WORDS.contains(next)) {
+        return parse_number_word(word)
+            .or_else(|| word.parse().ok())
             .filter(|months| (1..=24).contains(months))
             .map(length)
-            .unwrap_or_default(),
-        _ => StatedPeriod {
-            month,
-            ..StatedPeriod::default()
-        },
+            .unwrap_or_default();
     }
+    StatedPeriod {
+        month,
+        ..StatedPeriod::default()
+    }
+}
+
+fn quarter_number(digits: &str) -> Option<u32> {
+    let number = digits.parse().ok().filter(|_| digits.len() == 1)?;
+    (1..=4).contains(&number).then_some(number)
 }
 
 #[cfg(test)]

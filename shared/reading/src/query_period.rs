@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use crate::calendar::month;
 use crate::vocabulary::{
-    END_MARKS, FISCAL_FILLERS, FISCAL_PREFIXES, LAST_WORDS, NEWEST_WORDS, ORDINALS,
+    BEFORE_YEARS, COUNTED_PERIODS, DEFINITE_ARTICLES, END_MARKS, ENDS_OF_YEARS, FISCAL_FILLERS,
+    FISCAL_PREFIXES, GENITIVES, LAST_WORDS, MEAN_WORDS, NEWEST_PHRASES, NEWEST_WORDS, ORDINALS,
+    PERIOD_ADJECTIVES, PERIOD_LETTERS, PERIOD_NAMES,
 };
 
 // Other numbers of four digits are hardly years.
@@ -218,7 +220,9 @@ impl Reader<'_> {
                 return 3;
             }
             let is_end = at > 0 && END_MARKS.contains(self.word(at - 1))
-                || at > 1 && self.word(at - 1) == "of" && END_MARKS.contains(self.word(at - 2));
+                || at > 1
+                    && GENITIVES.contains(self.word(at - 1))
+                    && END_MARKS.contains(self.word(at - 2));
             if let Some(year) = year(self.digits(at + 1)).filter(|_| is_end) {
                 self.add_end(year, month, 30);
                 return 2;
@@ -272,15 +276,14 @@ impl Reader<'_> {
     fn quarter_at(&self, at: usize) -> Option<(u8, usize, Option<String>)> {
         let word = self.word(at);
         let joined_next = self.is_joined(at + 1);
-        if word == "q" || word == "h" {
+        if let Some(part) = PERIOD_LETTERS.get(word) {
             let digits = self.digits(at + 1);
             let number = quarter_number(digits.get(..1)?)?;
             let rest = &digits[1..];
             // `Q1FY23` goes on with a year, `H1N1` is not half of a year.
-            let ends = !self.is_joined(at + 2) || self.word(at + 2) == "fy";
+            let ends = !self.is_joined(at + 2) || FISCAL_PREFIXES.contains(self.word(at + 2));
             let fits = joined_next && ends && [0, 2, 4].contains(&rest.len());
-            // A half ends with its second quarter.
-            let quarter = if word == "h" { number * 2 } else { number };
+            let quarter = last_quarter(part, number);
             return (fits && quarter <= 4).then(|| {
                 (
                     quarter,
@@ -289,13 +292,12 @@ impl Reader<'_> {
                 )
             });
         }
-        if word == "quarter" {
+        if PERIOD_NAMES.get(word) == Some("quarter") {
             return Some((quarter_number(self.digits(at + 1))?, 2, None));
         }
-        if word.len() == 1 && joined_next && matches!(self.word(at + 1), "q" | "h") {
-            let number = quarter_number(self.digits(at))?;
-            let is_half = self.word(at + 1) == "h";
-            let quarter = if is_half { number * 2 } else { number };
+        let part = PERIOD_LETTERS.get(self.word(at + 1));
+        if let Some(part) = part.filter(|_| word.len() == 1 && joined_next) {
+            let quarter = last_quarter(part, quarter_number(self.digits(at))?);
             return (quarter <= 4).then_some((quarter, 2, None));
         }
         // `1st` is two tokens.
@@ -307,33 +309,26 @@ impl Reader<'_> {
         let number: u8 = ORDINALS.get(&ordinal)?.parse().ok()?;
         let number = Some(number).filter(|number| *number <= 4)?;
         // `second fiscal quarter`
-        let skipped = usize::from(self.word(at + count) == "fiscal");
-        match self.word(at + count + skipped) {
-            "quarter" | "quarters" => Some((number, count + skipped + 1, None)),
-            "half" if number <= 2 => Some((number * 2, count + skipped + 1, None)),
-            _ => None,
-        }
+        let skipped = usize::from(PERIOD_ADJECTIVES.contains(self.word(at + count)));
+        let part = PERIOD_NAMES.get(self.word(at + count + skipped))?;
+        let quarter = last_quarter(part, number);
+        (part != "year" && quarter <= 4).then_some((quarter, count + skipped + 1, None))
     }
 
     // A year right after a quarter: `'23`, ` 2023`, `-23`, ` FY23`, ` of fiscal 2023`. Returns the tokens it takes, too.
     fn year_after(&self, at: usize) -> (Option<u16>, usize) {
         let mut next = at;
-        while [
-            "of", "the", "in", "for", "fiscal", "year", "fy", "fye", "cy",
-        ]
-        .contains(&self.word(next))
-        {
+        while BEFORE_YEARS.contains(self.word(next)) || is_fiscal(self.word(next)) {
             next += 1;
         }
         let digits = self.digits(next);
         let is_short = digits.len() == 2;
-        let follows = next > at && self.word(next - 1) != "the"
+        let follows = next > at && !DEFINITE_ARTICLES.contains(self.word(next - 1))
             || [" ", "", "'", "’", " '", " ’", "-", "/", ", ", "."].contains(&self.gap(next));
         // `Q2 23` is hardly anything but a year, while `Q2 of 23 …` may be a count.
-        let is_fiscal =
-            next == at || ["fiscal", "year", "fy", "fye", "cy"].contains(&self.word(next - 1));
+        let names_year = next == at || is_fiscal(self.word(next - 1));
         let year = year_of_digits(digits)
-            .filter(|_| follows && (!is_short || is_fiscal) && !self.is_amount(next));
+            .filter(|_| follows && (!is_short || names_year) && !self.is_amount(next));
         (year, if year.is_some() { next + 1 - at } else { 0 })
     }
 
@@ -353,11 +348,10 @@ impl Reader<'_> {
             return 0;
         };
         self.add_reported(year);
-        if self.digits(next).len() == 2 || self.word(at).starts_with("fy") {
-            let from = match self.word(at) {
-                "fiscal" => next,
-                _ => at,
-            };
+        // `fiscal` is a word of texts; the other prefixes are abbreviations, which go.
+        let is_word = PERIOD_ADJECTIVES.contains(self.word(at));
+        if self.digits(next).len() == 2 || !is_word {
+            let from = if is_word { next } else { at };
             let range = self.tokens[from].range.start..self.tokens[next].range.end;
             let range = self.after_apostrophe(range);
             self.rewrites.push((range, year.to_string()));
@@ -373,8 +367,11 @@ impl Reader<'_> {
             let span = self.read_span_end(at, year);
             // A fiscal year over two calendar years has the name of the second.
             if span == 0 || self.gap(at + 1) != "/" {
-                let is_end = at > 1 && self.word(at - 1) == "of" && self.word(at - 2) == "end";
-                let is_reported = is_end || at > 0 && self.word(at - 1) == "year";
+                let is_end = at > 1
+                    && GENITIVES.contains(self.word(at - 1))
+                    && ENDS_OF_YEARS.contains(self.word(at - 2));
+                let is_reported =
+                    is_end || at > 0 && PERIOD_NAMES.get(self.word(at - 1)) == Some("year");
                 match is_reported {
                     true => self.add_reported(year),
                     false => self.add_year(year),
@@ -447,6 +444,15 @@ fn quarter_number(digits: &str) -> Option<u8> {
         .filter(|number| (1..=4).contains(number))
 }
 
+// The quarter with which a part of a year ends: a half ends with its second.
+fn last_quarter(part: &str, number: u8) -> u8 {
+    if part == "half" { number * 2 } else { number }
+}
+
+fn is_fiscal(word: &str) -> bool {
+    FISCAL_PREFIXES.contains(word) || PERIOD_NAMES.get(word) == Some("year")
+}
+
 fn year(digits: &str) -> Option<u16> {
     let year = digits.parse().ok().filter(|_| digits.len() == 4)?;
     YEARS.contains(&year).then_some(year)
@@ -470,9 +476,9 @@ fn is_day(month: u64, day: u64) -> bool {
 // "latest", "most recent", "last year", "past three fiscal years", "three-year average".
 fn latest_period(tokens: &[Token]) -> Option<LatestPeriod> {
     let words: Vec<&str> = tokens.iter().map(|token| token.lower.as_str()).collect();
-    let unit = |word: &str| match word {
-        "year" | "years" | "annual" => Some(LatestPeriod::Year),
-        "quarter" | "quarters" | "quarterly" => Some(LatestPeriod::Quarter),
+    let unit = |word: &str| match PERIOD_NAMES.get(word)? {
+        "year" => Some(LatestPeriod::Year),
+        "quarter" => Some(LatestPeriod::Quarter),
         _ => None,
     };
     for (at, word) in words.iter().enumerate() {
@@ -480,8 +486,8 @@ fn latest_period(tokens: &[Token]) -> Option<LatestPeriod> {
         if NEWEST_WORDS.contains(word) {
             // "current assets" and "recent acquisitions" ask for no period.
             let named = next.clone().take(2).find_map(|word| unit(word));
-            let is_strong = ["latest", "newest"].contains(word)
-                || *word == "recent" && at > 0 && words[at - 1] == "most";
+            let is_strong = NEWEST_PHRASES.contains(word)
+                || at > 0 && NEWEST_PHRASES.contains(&format!("{} {word}", words[at - 1]));
             if named.is_some() || is_strong {
                 return Some(named.unwrap_or(LatestPeriod::Any));
             }
@@ -494,7 +500,8 @@ fn latest_period(tokens: &[Token]) -> Option<LatestPeriod> {
         {
             return Some(named);
         }
-        if *word == "average" && at >= 2 && words[at - 1] == "year" && is_count(words[at - 2]) {
+        let is_average = MEAN_WORDS.contains(word) && at >= 2 && is_count(words[at - 2]);
+        if is_average && unit(words[at - 1]) == Some(LatestPeriod::Year) {
             return Some(LatestPeriod::Year);
         }
     }
@@ -506,11 +513,11 @@ fn is_counted(words: &[&str]) -> bool {
     let unit = words
         .iter()
         .take(4)
-        .position(|word| ["year", "years", "quarter", "quarters"].contains(word));
+        .position(|word| COUNTED_PERIODS.contains(word));
     unit.is_some_and(|unit| {
-        words[..unit].iter().all(|word| {
-            is_count(word) || ["fiscal", "full", "reported", "completed"].contains(word)
-        })
+        words[..unit]
+            .iter()
+            .all(|word| is_count(word) || PERIOD_ADJECTIVES.contains(word))
     })
 }
 

@@ -2,8 +2,12 @@
 
 use std::sync::LazyLock;
 
+use stemma_document::text::normalize_key;
+
 use crate::tokenizer::content_words;
-use crate::vocabulary::{self, LOOK_ALIKES, WordList};
+use crate::vocabulary::{
+    self, CONTENTS_LINKS, CONTENTS_TITLES, LOOK_ALIKES, STATEMENT_ADJECTIVES, WordList,
+};
 
 /// One of the four financial statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,7 +183,7 @@ fn title_candidates<'w>(lines: &[Vec<&'w str>]) -> Vec<Vec<&'w str>> {
         .map(|line: &Vec<&str>| {
             line.iter()
                 .copied()
-                .filter(|word| !matches!(*word, "consolid" | "condens"))
+                .filter(|word| !STATEMENT_ADJECTIVES.contains(word))
                 .collect::<Vec<_>>()
         })
         .collect();
@@ -190,8 +194,8 @@ fn title_candidates<'w>(lines: &[Vec<&'w str>]) -> Vec<Vec<&'w str>> {
 /// Whether a page is a table of contents: most lines end in rising page numbers.
 pub fn is_toc(lines: &[&str]) -> bool {
     let titled = lines.iter().take(TITLE_LINES).any(|line| {
-        let lower = line.to_lowercase();
-        lower.contains("table of contents") || matches!(lower.trim(), "contents" | "index")
+        let key = normalize_key(line);
+        CONTENTS_TITLES.contains(&key) || CONTENTS_LINKS.occurs_in(&key)
     });
     let numbers: Vec<u32> = lines
         .iter()

@@ -7,7 +7,7 @@ use std::ops::Range;
 use stemma_document::english_words::MONTHS;
 
 use crate::page_features::{is_number, year};
-use crate::vocabulary::{COLUMN_PERIODS, STATED_SCALES};
+use crate::vocabulary::{COLUMN_PERIODS, EMPTY_CELLS, STATED_SCALES};
 
 /// What a line is within a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,10 +107,7 @@ fn is_cell(word: &str) -> bool {
 }
 
 fn is_dash(word: &str) -> bool {
-    matches!(
-        word,
-        "—" | "–" | "-" | "$—" | "$–" | "$-" | "—%" | "N/A" | "NM" | "n/a" | "nm"
-    )
+    matches!(word, "—" | "–" | "-" | "$—" | "$–" | "$-" | "—%") || EMPTY_CELLS.contains(word)
 }
 
 // `2022 2021 2020`, `Three months ended June 30,`, `(Dollars in millions, except per share amounts)`.

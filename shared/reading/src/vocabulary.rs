@@ -1,6 +1,7 @@
-//! The words of a language that rules look for. Rules are code; words are data: a file of `data/en` has a word or phrase a
-//! line, below the `[name]` of its list. `#` starts a comment, and quotes keep
-//! the spaces at the ends of a phrase.
+//! The words that rules look for. Rules are code; words are data: a file of `data` has a word or phrase a line, below the
+//! `[name]` of its list. `#` starts a comment, and quotes keep the spaces at the ends of a phrase.
+//!
+//! A language is a folder, whose files are named here. A list has the words of all languages.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -8,16 +9,65 @@ use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 
-/// Words or phrases, in the order of their file.
+const FILES: &[&str] = &[
+    include_str!("../data/en/claims.txt"),
+    include_str!("../data/en/companies.txt"),
+    include_str!("../data/en/countries.txt"),
+    include_str!("../data/en/exchanges.txt"),
+    include_str!("../data/en/forms.txt"),
+    include_str!("../data/en/items.txt"),
+    include_str!("../data/en/numbers.txt"),
+    include_str!("../data/en/periods.txt"),
+    include_str!("../data/en/questions.txt"),
+    include_str!("../data/en/references.txt"),
+    include_str!("../data/en/sentences.txt"),
+    include_str!("../data/en/statements.txt"),
+    include_str!("../data/en/tables.txt"),
+    include_str!("../data/en/titles.txt"),
+    include_str!("../data/en/words.txt"),
+    include_str!("../data/languages.txt"),
+    include_str!("../data/zh/periods.txt"),
+    include_str!("../data/zh/titles.txt"),
+];
+
+// The lines of the lists, by name.
+type Lines = HashMap<&'static str, Vec<&'static str>, RandomState>;
+
+static LINES: LazyLock<Lines> = LazyLock::new(|| lines(FILES));
+
+fn lines(files: &[&'static str]) -> Lines {
+    let mut lists = Lines::default();
+    let mut name = "";
+    for line in files.iter().flat_map(|file| file.lines()) {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let list = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'));
+        match list {
+            Some(list) => name = list,
+            None if line.is_empty() => {}
+            None => lists.entry(name).or_default().push(line.trim_matches('"')),
+        }
+    }
+    lists
+}
+
+fn entries(name: &str) -> &'static [&'static str] {
+    LINES
+        .get(name.to_lowercase().as_str())
+        .map_or(&[], Vec::as_slice)
+}
+
+/// Words or phrases, in the order of their files.
 #[derive(Debug)]
 pub struct WordList {
-    words: Vec<&'static str>,
+    words: &'static [&'static str],
     set: HashSet<&'static str, RandomState>,
 }
 
 impl WordList {
-    fn read(file: &'static str, name: &str) -> Self {
-        let words: Vec<&str> = entries(file, name).collect();
+    fn read(name: &str) -> Self {
+        let words = entries(name);
         let set = words.iter().copied().collect();
         Self { words, set }
     }
@@ -46,11 +96,11 @@ impl Deref for WordList {
     type Target = [&'static str];
 
     fn deref(&self) -> &Self::Target {
-        &self.words
+        self.words
     }
 }
 
-/// Words with their meanings, in the order of their file: `cashflow = cash flow`.
+/// Words with what they stand for, in the order of their files: `cashflow = cash flow`.
 #[derive(Debug)]
 pub struct WordMap {
     pairs: Vec<(&'static str, &'static str)>,
@@ -58,8 +108,9 @@ pub struct WordMap {
 }
 
 impl WordMap {
-    fn read(file: &'static str, name: &str) -> Self {
-        let pairs: Vec<_> = entries(file, name)
+    fn read(name: &str) -> Self {
+        let pairs: Vec<_> = entries(name)
+            .iter()
             .filter_map(|line| line.split_once(" = "))
             .collect();
         let meanings = pairs.iter().copied().collect();
@@ -79,266 +130,310 @@ impl Deref for WordMap {
     }
 }
 
-// The lines of a list.
-fn entries(file: &'static str, name: &str) -> impl Iterator<Item = &'static str> {
-    file.lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim())
-        .skip_while(move |line| list_name(line).is_none_or(|list| !list.eq_ignore_ascii_case(name)))
-        .skip(1)
-        .take_while(|line| list_name(line).is_none())
-        .filter(|line| !line.is_empty())
-        .map(|line| line.trim_matches('"'))
-}
-
-fn list_name(line: &str) -> Option<&str> {
-    line.strip_prefix('[')?.strip_suffix(']')
-}
-
 macro_rules! word_lists {
-    ($($file:literal { $($name:ident: $kind:ident,)* })*) => {
-        $($(
-            pub static $name: LazyLock<$kind> = LazyLock::new(|| {
-                $kind::read(include_str!(concat!("../data/en/", $file)), stringify!($name))
-            });
-        )*)*
+    ($($name:ident: $kind:ident,)*) => {
+        $(pub static $name: LazyLock<$kind> = LazyLock::new(|| $kind::read(stringify!($name)));)*
 
-        // Each file with the lists that are read from it, and their lengths.
+        // Each list with its length.
         #[cfg(test)]
-        fn files() -> Vec<(&'static str, Vec<(&'static str, usize)>)> {
-            vec![$((
-                include_str!(concat!("../data/en/", $file)),
-                vec![$((stringify!($name), $name.len())),*],
-            )),*]
+        fn lengths() -> Vec<(&'static str, usize)> {
+            vec![$((stringify!($name), $name.len())),*]
         }
     };
 }
 
 word_lists! {
-    "claims.txt" {
-        NEGATIVE_STEMS: WordList,
-        POSITIVE_STEMS: WordList,
-        SHARE_WORDS: WordList,
-        PART_NAME_ENDS: WordList,
-        FIGURE_SOURCES: WordList,
-        CHANGE_HEADS: WordList,
-        OUTFLOW_STEMS: WordList,
-        INFLOW_STEMS: WordList,
-        NEGATIVE_LEVELS: WordList,
-        DECREASE_STEMS: WordList,
-        LOSS_STEMS: WordList,
-        ALTERNATIVE_STEMS: WordList,
-        MEAN_WORDS: WordList,
-        SUM_WORDS: WordList,
-        UNDER_CUES: WordList,
-        SINGLE_WORDS: WordMap,
-        NEGATIONS: WordList,
-        DENYING_VERBS: WordList,
-        DENIALS: WordList,
-        NEGATIVE_PREFIXES: WordList,
-        BEFORE_MONTHS: WordList,
-        CONTRASTIVE_CONJUNCTIONS: WordList,
-        CLAUSE_VERBS: WordList,
-        CLAUSE_SEPARATORS: WordList,
-        CLAUSE_PREPOSITIONS: WordList,
-        LEVEL_WORDS: WordList,
-        CHANGE_WORDS: WordList,
-        FRAMING_WORDS: WordList,
-        COMPUTING_WORDS: WordList,
-        NEUTRAL_LABEL_WORDS: WordList,
-        FUNCTION_WORDS: WordList,
-        OF_OTHERS: WordList,
-        PERIOD_LENGTHS: WordList,
-    }
-    "companies.txt" {
-        LEGAL_FORMS: WordList,
-        COMPANY_WORDS: WordList,
-        SMALL_WORDS: WordList,
-        GENERIC_NAMES: WordList,
-        ANNOUNCING_VERBS: WordList,
-        OFFICES: WordList,
-        COVER_CAPTIONS: WordList,
-        PLACE_CAPTIONS: WordList,
-        CAPTION_PHRASES: WordList,
-        REGISTRANT_CAPTIONS: WordList,
-        SMALL_NAME_WORDS: WordList,
-        SIGNATURE_LABELS: WordList,
-        IRS_CAPTIONS: WordList,
-        STATE_CAPTIONS: WordList,
-        NUMBER_CAPTIONS: WordList,
-        KINDS_OF_COMPANIES: WordList,
-    }
-    "countries.txt" {
-        COUNTRIES: WordMap,
-    }
-    "forms.txt" {
-        QUERIED_FORMS: WordMap,
-        COVER_FORMS: WordMap,
-        AFTER_FORM: WordList,
-        OTHER_FORMS: WordMap,
-        SCHEDULE_FORMS: WordMap,
-        PROXY_BOXES: WordMap,
-    }
-    "items.txt" {
-        ANNUAL_ITEMS: WordList,
-        QUARTERLY_ITEMS: WordList,
-        CURRENT_ITEMS: WordList,
-        FOREIGN_ITEMS: WordList,
-    }
-    "languages.txt" {
-        LATIN_WORDS: WordMap,
-        FUNCTION_WORDS_OF_LANGUAGES: WordList,
-    }
-    "numbers.txt" {
-        PERCENT_WORDS: WordList,
-        NUMBER_LABELS: WordList,
-        GAINS: WordList,
-        LOSSES: WordList,
-        NUMBER_SCALES: WordMap,
-        BOUNDS: WordMap,
-        CURRENCIES: WordMap,
-    }
-    "periods.txt" {
-        FISCAL_PREFIXES: WordList,
-        FISCAL_FILLERS: WordList,
-        END_MARKS: WordList,
-        NEWEST_WORDS: WordList,
-        LAST_WORDS: WordList,
-        HEAD_WORDS: WordList,
-        COLUMN_PERIODS: WordList,
-        PERIOD_WORDS: WordList,
-        ORDINALS: WordMap,
-        YEAR_END_WORDS: WordList,
-        YEAR_FILLERS: WordList,
-        YEAR_VERBS: WordList,
-        QUARTER_WORDS: WordList,
-        BEFORE_PERIOD: WordList,
-        PERIOD_HEADS: WordList,
-        QUARTER_CAPTIONS: WordList,
-        YEAR_CAPTIONS: WordList,
-        HEADLINE_PERIODS: WordMap,
-        PERIOD_UNITS: WordList,
-    }
-    "questions.txt" {
-        BEFORE_NAMES: WordList,
-        FORM_VERBS: WordList,
-        FORM_OBJECTS: WordList,
-        FORM_FILLERS: WordList,
-        FORM_ENDS: WordList,
-        INSTRUCTIONS: WordList,
-        SOURCE_CLAUSES: WordList,
-        QUESTION_WORDS: WordList,
-        COMPARISON_WORDS: WordList,
-        ITEM_NAMES: WordMap,
-        NUMBER_SIGNS: WordList,
-        QUESTION_STARTS: WordList,
-        CONDITIONAL_ANSWERS: WordList,
-        ANSWER_STARTS: WordList,
-    }
-    "references.txt" {
-        NUMBERED_WORDS: WordMap,
-        MENTION_WORDS: WordMap,
-        NUMBERED_PARTS: WordList,
-        REFERENCE_PARTS: WordList,
-        FRONTS: WordList,
-        FRONT_MATTER: WordList,
-        DOCUMENT_NAMES: WordList,
-        PART_WORDS: WordList,
-        REFERRING_PHRASES: WordList,
-        OTHER_DOCUMENTS: WordMap,
-        STATED_PLACES: WordList,
-        THIS_DOCUMENT: WordList,
-        ADDRESSED_DOCUMENTS: WordList,
-        EMPTY_ANSWERS: WordList,
-        EMPTY_OPENINGS: WordMap,
-        LIST_JOINTS: WordList,
-        OWNER_PREPOSITIONS: WordList,
-        FOREIGN_WORDS: WordList,
-        OWN_WORDS: WordList,
-        PAGE_WORDS: WordList,
-        RANGE_WORDS: WordList,
-        NUMBERED_NAMES: WordList,
-        REFERENCE_ENDS: WordList,
-        STATED_SUBJECTS: WordList,
-        NEGATIVES: WordList,
-    }
-    "sentences.txt" {
-        ABBREVIATIONS: WordList,
-        BOILERPLATE: WordList,
-        DEPENDENT_OPENINGS: WordList,
-        OPEN_ENDS: WordList,
-        AUXILIARIES: WordList,
-    }
-    "exchanges.txt" {
-        EXCHANGE_PREFIXES: WordList,
-        EXCHANGE_NAMES: WordList,
-        TICKER_MARKS: WordList,
-        EXCHANGE_ENDS: WordList,
-        SECURITY_WORDS: WordList,
-    }
-    "statements.txt" {
-        BALANCE_TITLES: WordList,
-        BALANCE_ROWS: WordList,
-        BALANCE_TOTALS: WordList,
-        INCOME_TITLES: WordList,
-        INCOME_ROWS: WordList,
-        INCOME_TOTALS: WordList,
-        CASH_FLOW_TITLES: WordList,
-        CASH_FLOW_ROWS: WordList,
-        CASH_FLOW_TOTALS: WordList,
-        EQUITY_TITLES: WordList,
-        EQUITY_ROWS: WordList,
-        EQUITY_TOTALS: WordList,
-        LOOK_ALIKES: WordList,
-        STATEMENT_KEYS: WordList,
-        REPORT_OWNERS: WordList,
-        STATEMENT_NAMES: WordMap,
-    }
-    "tables.txt" {
-        STATED_SCALES: WordList,
-        COLUMN_WORDS: WordList,
-        COLUMN_HEAD_WORDS: WordList,
-    }
-    "titles.txt" {
-        FRONT_MENTIONS: WordList,
-        EXHIBIT_INDEXES: WordList,
-        LIGHT_WORDS: WordList,
-        INSTRUMENTS: WordList,
-        CONTRACTS: WordList,
-        FRONT_MATTER_TITLES: WordList,
-        UNNUMBERED_CHAPTERS: WordList,
-        CONTENTS_COLUMNS: WordList,
-        LIST_TITLES: WordList,
-        OPEN_TITLE_WORDS: WordList,
-        NOTE_VERBS: WordList,
-        DATE_WORDS: WordList,
-        UNFINISHED_ENDS: WordList,
-        SMALL_TITLE_WORDS: WordList,
-        PROPOSALS: WordList,
-        COMMON_TITLES: WordList,
-        FILE_ENDINGS: WordList,
-        SIGNAL_WORDS: WordList,
-        BOILERPLATE_STARTS: WordList,
-        BOILERPLATE_ENDS: WordList,
-        BOILERPLATE_OPENINGS: WordList,
-        BOILERPLATE_MARKS: WordList,
-        CLOSING_TITLES: WordList,
-        CONTENTS_TITLES: WordList,
-        PROGRAM_TITLES: WordList,
-        INDEX_COLUMNS: WordList,
-        INDEX_TITLES: WordList,
-        OPEN_TITLE_ENDS: WordList,
-        RELEASE_TITLES: WordList,
-        CONTENTS_LINKS: WordList,
-        REFERENCE_LISTS: WordList,
-        EXHIBIT_COLUMNS: WordList,
-    }
-    "words.txt" {
-        STOP_WORDS: WordList,
-        COMPOUNDS: WordMap,
-        IRREGULAR_PLURALS: WordMap,
-        TELLING_STOP_WORDS: WordList,
-        MEMBER_WORDS: WordList,
-    }
+    // claims
+    NEGATIVE_STEMS: WordList,
+    POSITIVE_STEMS: WordList,
+    SHARE_WORDS: WordList,
+    PART_NAME_ENDS: WordList,
+    FIGURE_SOURCES: WordList,
+    CHANGE_HEADS: WordList,
+    OUTFLOW_STEMS: WordList,
+    INFLOW_STEMS: WordList,
+    NEGATIVE_LEVELS: WordList,
+    DECREASE_STEMS: WordList,
+    LOSS_STEMS: WordList,
+    ALTERNATIVE_STEMS: WordList,
+    MEAN_WORDS: WordList,
+    SUM_WORDS: WordList,
+    UNDER_CUES: WordList,
+    SINGLE_WORDS: WordMap,
+    NEGATIONS: WordList,
+    DENYING_VERBS: WordList,
+    DENIALS: WordList,
+    NEGATIVE_PREFIXES: WordList,
+    BEFORE_MONTHS: WordList,
+    CONTRASTIVE_CONJUNCTIONS: WordList,
+    CLAUSE_VERBS: WordList,
+    CLAUSE_SEPARATORS: WordList,
+    CLAUSE_PREPOSITIONS: WordList,
+    LEVEL_WORDS: WordList,
+    CHANGE_WORDS: WordList,
+    FRAMING_WORDS: WordList,
+    COMPUTING_WORDS: WordList,
+    NEUTRAL_LABEL_WORDS: WordList,
+    FUNCTION_WORDS: WordList,
+    OF_OTHERS: WordList,
+    PERIOD_LENGTHS: WordList,
+    WORD_GROUPS: WordList,
+    MODAL_GROUPS: WordList,
+    OPPOSITES: WordMap,
+    VERB_ENDINGS: WordList,
+    INCREASES: WordList,
+    DECREASES: WordList,
+    GROWTH_RATES: WordList,
+    CHANGE_NAMES: WordList,
+    COUNT_WORDS: WordList,
+    RATIO_WORDS: WordList,
+    DIFFERENCE_WORDS: WordList,
+    NO_DIFFERENCES: WordList,
+    EXCESS_WORDS: WordList,
+    SHORTFALL_WORDS: WordList,
+    IN_ORDER: WordList,
+    BEFORE_FIGURES: WordList,
+    PERIOD_COUNTS: WordList,
+    // companies
+    LEGAL_FORMS: WordList,
+    COMPANY_WORDS: WordList,
+    SMALL_WORDS: WordList,
+    GENERIC_NAMES: WordList,
+    ANNOUNCING_VERBS: WordList,
+    OFFICES: WordList,
+    COVER_CAPTIONS: WordList,
+    PLACE_CAPTIONS: WordList,
+    CAPTION_PHRASES: WordList,
+    REGISTRANT_CAPTIONS: WordList,
+    SMALL_NAME_WORDS: WordList,
+    SIGNATURE_LABELS: WordList,
+    IRS_CAPTIONS: WordList,
+    STATE_CAPTIONS: WordList,
+    NUMBER_CAPTIONS: WordList,
+    KINDS_OF_COMPANIES: WordList,
+    FORMER_NAMES: WordList,
+    OWN_COMPANY: WordList,
+    COMPANY_GROUPS: WordList,
+    DATE_LABELS: WordList,
+    RESULTS: WordList,
+    AUTHORIZED_WORDS: WordList,
+    // countries
+    COUNTRIES: WordMap,
+    // forms
+    QUERIED_FORMS: WordMap,
+    COVER_FORMS: WordMap,
+    AFTER_FORM: WordList,
+    OTHER_FORMS: WordMap,
+    SCHEDULE_FORMS: WordMap,
+    PROXY_BOXES: WordMap,
+    AMENDMENT_NUMBERS: WordList,
+    // items
+    ANNUAL_ITEMS: WordList,
+    QUARTERLY_ITEMS: WordList,
+    CURRENT_ITEMS: WordList,
+    FOREIGN_ITEMS: WordList,
+    // languages
+    LATIN_WORDS: WordMap,
+    FUNCTION_WORDS_OF_LANGUAGES: WordList,
+    // numbers
+    PERCENT_WORDS: WordList,
+    NUMBER_LABELS: WordList,
+    GAINS: WordList,
+    LOSSES: WordList,
+    NUMBER_SCALES: WordMap,
+    BOUNDS: WordMap,
+    CURRENCIES: WordMap,
+    SPOKEN_SCALES: WordList,
+    POINT_WORDS: WordList,
+    BASIS_POINTS: WordList,
+    ORDINAL_ENDS: WordList,
+    PLURAL_NOUNS: WordList,
+    COMPARING_WORDS: WordList,
+    // periods
+    FISCAL_PREFIXES: WordList,
+    FISCAL_FILLERS: WordList,
+    END_MARKS: WordList,
+    NEWEST_WORDS: WordList,
+    LAST_WORDS: WordList,
+    HEAD_WORDS: WordList,
+    COLUMN_PERIODS: WordList,
+    PERIOD_WORDS: WordList,
+    ORDINALS: WordMap,
+    YEAR_END_WORDS: WordList,
+    YEAR_FILLERS: WordList,
+    YEAR_VERBS: WordList,
+    QUARTER_WORDS: WordList,
+    BEFORE_PERIOD: WordList,
+    PERIOD_HEADS: WordList,
+    QUARTER_CAPTIONS: WordList,
+    YEAR_CAPTIONS: WordList,
+    HEADLINE_PERIODS: WordMap,
+    PERIOD_UNITS: WordList,
+    AMBIGUOUS_MONTHS: WordList,
+    SPAN_OPENINGS: WordList,
+    PERIOD_LETTERS: WordMap,
+    PERIOD_NAMES: WordMap,
+    COUNTED_PERIODS: WordList,
+    PERIOD_ADJECTIVES: WordList,
+    BEFORE_YEARS: WordList,
+    ENDS_OF_YEARS: WordList,
+    NEWEST_PHRASES: WordList,
+    LENGTH_NAMES: WordMap,
+    MONTH_WORDS: WordList,
+    AFTER_LENGTHS: WordList,
+    STATED_LENGTHS: WordMap,
+    PERIOD_MARKS: WordList,
+    YEAR_SIGNS: WordList,
+    QUARTER_SIGNS: WordList,
+    TO_DATE_LENGTHS: WordMap,
+    FISCAL_NAMES: WordList,
+    // questions
+    BEFORE_NAMES: WordList,
+    FORM_VERBS: WordList,
+    FORM_OBJECTS: WordList,
+    FORM_FILLERS: WordList,
+    FORM_ENDS: WordList,
+    INSTRUCTIONS: WordList,
+    SOURCE_CLAUSES: WordList,
+    QUESTION_WORDS: WordList,
+    COMPARISON_WORDS: WordList,
+    ITEM_NAMES: WordMap,
+    NUMBER_SIGNS: WordList,
+    QUESTION_STARTS: WordList,
+    CONDITIONAL_ANSWERS: WordList,
+    ANSWER_STARTS: WordList,
+    FORM_PREPOSITIONS: WordList,
+    CONDITIONS: WordList,
+    // references
+    NUMBERED_WORDS: WordMap,
+    MENTION_WORDS: WordMap,
+    NUMBERED_PARTS: WordList,
+    REFERENCE_PARTS: WordList,
+    FRONTS: WordList,
+    FRONT_MATTER: WordList,
+    DOCUMENT_NAMES: WordList,
+    PART_WORDS: WordList,
+    REFERRING_PHRASES: WordList,
+    OTHER_DOCUMENTS: WordMap,
+    STATED_PLACES: WordList,
+    THIS_DOCUMENT: WordList,
+    ADDRESSED_DOCUMENTS: WordList,
+    EMPTY_ANSWERS: WordList,
+    EMPTY_OPENINGS: WordMap,
+    LIST_JOINTS: WordList,
+    OWNER_PREPOSITIONS: WordList,
+    FOREIGN_WORDS: WordList,
+    OWN_WORDS: WordList,
+    PAGE_WORDS: WordList,
+    RANGE_WORDS: WordList,
+    NUMBERED_NAMES: WordList,
+    REFERENCE_ENDS: WordList,
+    STATED_SUBJECTS: WordList,
+    NEGATIVES: WordList,
+    HEADING_WORDS: WordMap,
+    PART_SPELLINGS: WordMap,
+    PAGE_NAMES: WordList,
+    LAST_PAGE_WORDS: WordList,
+    COVER_NAMES: WordList,
+    FRONT_QUESTIONS: WordList,
+    CONTENTS_PHRASES: WordList,
+    BEFORE_DOCUMENTS: WordList,
+    NUMBER_NAMES: WordList,
+    ITEM_JOINTS: WordList,
+    NOTE_NAMES: WordList,
+    PLACE_WORDS: WordList,
+    POINTING_PHRASES: WordList,
+    ANNUAL_REPORTS: WordList,
+    FOLLOWING_WORDS: WordList,
+    ANSWER_ENDS: WordMap,
+    DOCUMENTS_ELSEWHERE: WordList,
+    LOCAL_MARKS: WordList,
+    // sentences
+    ABBREVIATIONS: WordList,
+    BOILERPLATE: WordList,
+    DEPENDENT_OPENINGS: WordList,
+    OPEN_ENDS: WordList,
+    AUXILIARIES: WordList,
+    // exchanges
+    EXCHANGE_PREFIXES: WordList,
+    EXCHANGE_NAMES: WordList,
+    TICKER_MARKS: WordList,
+    EXCHANGE_ENDS: WordList,
+    SECURITY_WORDS: WordList,
+    SYMBOL_TABLE_ENDS: WordList,
+    // statements
+    BALANCE_TITLES: WordList,
+    BALANCE_ROWS: WordList,
+    BALANCE_TOTALS: WordList,
+    INCOME_TITLES: WordList,
+    INCOME_ROWS: WordList,
+    INCOME_TOTALS: WordList,
+    CASH_FLOW_TITLES: WordList,
+    CASH_FLOW_ROWS: WordList,
+    CASH_FLOW_TOTALS: WordList,
+    EQUITY_TITLES: WordList,
+    EQUITY_ROWS: WordList,
+    EQUITY_TOTALS: WordList,
+    LOOK_ALIKES: WordList,
+    STATEMENT_KEYS: WordList,
+    REPORT_OWNERS: WordList,
+    STATEMENT_NAMES: WordMap,
+    STATEMENT_ADJECTIVES: WordList,
+    // tables
+    STATED_SCALES: WordList,
+    COLUMN_WORDS: WordList,
+    COLUMN_HEAD_WORDS: WordList,
+    EMPTY_CELLS: WordList,
+    // titles
+    FRONT_MENTIONS: WordList,
+    EXHIBIT_INDEXES: WordList,
+    LIGHT_WORDS: WordList,
+    INSTRUMENTS: WordList,
+    CONTRACTS: WordList,
+    FRONT_MATTER_TITLES: WordList,
+    UNNUMBERED_CHAPTERS: WordList,
+    CONTENTS_COLUMNS: WordList,
+    LIST_TITLES: WordList,
+    OPEN_TITLE_WORDS: WordList,
+    NOTE_VERBS: WordList,
+    DATE_WORDS: WordList,
+    UNFINISHED_ENDS: WordList,
+    SMALL_TITLE_WORDS: WordList,
+    PROPOSALS: WordList,
+    COMMON_TITLES: WordList,
+    FILE_ENDINGS: WordList,
+    SIGNAL_WORDS: WordList,
+    BOILERPLATE_STARTS: WordList,
+    BOILERPLATE_ENDS: WordList,
+    BOILERPLATE_OPENINGS: WordList,
+    BOILERPLATE_MARKS: WordList,
+    CLOSING_TITLES: WordList,
+    CONTENTS_TITLES: WordList,
+    PROGRAM_TITLES: WordList,
+    INDEX_COLUMNS: WordList,
+    INDEX_TITLES: WordList,
+    OPEN_TITLE_ENDS: WordList,
+    RELEASE_TITLES: WordList,
+    CONTENTS_LINKS: WordList,
+    REFERENCE_LISTS: WordList,
+    EXHIBIT_COLUMNS: WordList,
+    SIGNATURE_TITLES: WordList,
+    NAMED_STATEMENTS: WordList,
+    AMENDED_INSTRUMENTS: WordList,
+    FURNITURE_WORDS: WordList,
+    EXHIBIT_ENTRIES: WordList,
+    PROGRAM_NAMES: WordList,
+    CAUTIONS: WordList,
+    // words
+    STOP_WORDS: WordList,
+    COMPOUNDS: WordMap,
+    IRREGULAR_PLURALS: WordMap,
+    TELLING_STOP_WORDS: WordList,
+    MEMBER_WORDS: WordList,
+    DEFINITE_ARTICLES: WordList,
+    GENITIVES: WordList,
+    CONJUNCTIONS: WordList,
+    INDEFINITE_ARTICLES: WordList,
 }
 
 #[cfg(test)]
@@ -347,20 +442,22 @@ mod tests {
 
     #[test]
     fn every_list_is_read_and_has_no_word_twice() {
-        for (file, lists) in files() {
-            let named: Vec<String> = file
-                .lines()
-                .filter_map(|line| list_name(line).map(str::to_uppercase))
-                .collect();
-            let read: Vec<&str> = lists.iter().map(|(name, _)| *name).collect();
-            assert_eq!(named, read);
-            for (name, length) in lists {
-                let lines: Vec<&str> = entries(file, name).collect();
+        let lengths: HashMap<String, usize> = lengths()
+            .into_iter()
+            .map(|(name, length)| (name.to_lowercase(), length))
+            .collect();
+        for (name, length) in &lengths {
+            let lines = LINES.get(name.as_str()).map(Vec::len);
+            assert_eq!(lines, Some(*length), "{name}");
+        }
+        for file in FILES {
+            for (name, lines) in lines(&[*file]) {
+                assert!(lengths.contains_key(name), "{name}");
                 let words: HashSet<&str> = lines
                     .iter()
                     .map(|line| line.split(" = ").next().unwrap_or(line))
                     .collect();
-                assert!(length > 0 && words.len() == length, "{name}");
+                assert_eq!(words.len(), lines.len(), "{name}");
             }
         }
     }

@@ -6,7 +6,7 @@ use stemma_document::{CatalogEntry, FilingFacts, SourceBody};
 
 use crate::stated_names::{self, StatedNames};
 
-use stemma_reading::vocabulary::SMALL_WORDS;
+use stemma_reading::vocabulary::{CONJUNCTIONS, GENITIVES, SMALL_WORDS};
 
 /// How reliably an alias identifies the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,16 +63,18 @@ const MAX_ALIASES: usize = 256;
 /// Longest alias, in words.
 pub const MAX_WORDS: usize = 6;
 
-const CONNECTORS: [&str; 2] = ["&", "and"];
-
 /// Normalized words of a name or query: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`. `&` and `and` between
 /// words are left out, because either may be written.
 pub fn name_words(text: &str) -> Vec<String> {
     let plain = remove_points(&text.to_lowercase().replace('’', "'"));
     let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
     let bare = parts.map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""));
-    bare.filter(|word| !word.is_empty() && !CONNECTORS.contains(&word.as_str()))
+    bare.filter(|word| !word.is_empty() && !is_connector(word))
         .collect()
+}
+
+fn is_connector(word: &str) -> bool {
+    word == "&" || CONJUNCTIONS.contains(word)
 }
 
 // Removes the periods of `u.s.` and `j.p.`; other periods separate words.
@@ -156,7 +158,7 @@ fn initials(normalized: &str) -> Vec<String> {
     }
     let spelled = |connector: &str, small: fn(&str) -> &str| -> String {
         let letters = words.iter().map(|word| match word {
-            word if CONNECTORS.contains(word) => connector,
+            word if is_connector(word) => connector,
             word if SMALL_WORDS.contains(word) => small(word),
             word => &word[..word.chars().next().map_or(0, char::len_utf8)],
         });
@@ -168,7 +170,10 @@ fn initials(normalized: &str) -> Vec<String> {
         spelled("n", |_| ""),
         spelled("", |small| &small[..1]),
         // A small word is written in full only within such a short form.
-        spelled("", |small| if small == "of" { "of" } else { "" }),
+        spelled("", |small| match GENITIVES.contains(small) {
+            true => small,
+            false => "",
+        }),
     ];
     all.sort();
     all.dedup();

@@ -2,8 +2,8 @@
 
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::{
-    ANSWER_STARTS, CONDITIONAL_ANSWERS, FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS,
-    INSTRUCTIONS, QUESTION_STARTS, SOURCE_CLAUSES,
+    ANSWER_STARTS, CONDITIONAL_ANSWERS, CONDITIONS, FORM_ENDS, FORM_FILLERS, FORM_OBJECTS,
+    FORM_PREPOSITIONS, FORM_VERBS, INSTRUCTIONS, QUESTION_STARTS, SOURCE_CLAUSES,
 };
 
 // Where an instruction may begin: also after the full stop of `Inc.`, since what is not an instruction is joined again.
@@ -35,8 +35,7 @@ pub fn strip_instructions(text: &str) -> String {
     for sentence in parts(text) {
         let lower = sentence.to_lowercase();
         let is_form = is_about_form(&lower);
-        let conditional =
-            lower.starts_with("if ") && CONDITIONAL_ANSWERS.iter().any(|word| lower.contains(word));
+        let conditional = CONDITIONS.starts(&lower) && CONDITIONAL_ANSWERS.occurs_in(&lower);
         let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
         {
             // "Basing your judgments off of the balance sheet, what is …": only the clause is an instruction.
@@ -115,7 +114,7 @@ fn strip_form(sentence: &str) -> String {
     let mut remaining = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        let starts = matches!(bare[at].as_str(), "as" | "in" | "into" | "to" | "with");
+        let starts = FORM_PREPOSITIONS.contains(&bare[at]);
         let rest = bare[at + 1..].iter().take(5);
         let clause = rest.take_while(|word| {
             FORM_FILLERS.contains(word.as_str())

@@ -1,7 +1,12 @@
 //! Parts of a document that a question names by number or place: `page 14`, `the last page`, `Table 3`, `Section 4.2`.
 
 use stemma_document::english_words::parse_number_word;
-use stemma_reading::vocabulary::{DOCUMENT_NAMES, FRONT_MATTER, FRONTS, ORDINALS, REFERENCE_PARTS};
+use stemma_reading::text_words::says;
+use stemma_reading::vocabulary::{
+    BEFORE_DOCUMENTS, CONTENTS_PHRASES, COVER_NAMES, DOCUMENT_NAMES, FRONT_MATTER, FRONT_QUESTIONS,
+    FRONTS, LAST_PAGE_WORDS, LIST_JOINTS, NUMBER_NAMES, ORDINAL_ENDS, ORDINALS, PAGE_NAMES,
+    PART_SPELLINGS, REFERENCE_PARTS,
+};
 
 /// What a question refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,26 +37,22 @@ impl QueryReferences {
             .collect();
         let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
         let mut references = Self {
-            contents: lower
-                .windows(3)
-                .any(|three| three == ["table", "of", "contents"])
-                || lower.windows(2).any(|two| two == ["contents", "page"]),
+            contents: says(text, &CONTENTS_PHRASES),
             ..Self::default()
         };
         for (at, word) in lower.iter().enumerate() {
             let before = at.checked_sub(1).map_or("", |at| lower[at].as_str());
-            match word.as_str() {
-                "page" | "pages" | "slide" | "slides" => {
-                    references.last_page |= before == "last" || before == "final";
-                    references.cover |= FRONTS.contains(before);
-                    references.pages.extend(ordinal(before));
-                    references.add_pages(&lower[at + 1..]);
-                }
-                "cover" => references.cover = true,
-                "who" | "when" | "what" if names_front_matter(&lower[at + 1..]) => {
-                    references.cover = true;
-                }
-                _ => references.add_captions(word, &words[at + 1..]),
+            if PAGE_NAMES.contains(word) {
+                references.last_page |= LAST_PAGE_WORDS.contains(before);
+                references.cover |= FRONTS.contains(before);
+                references.pages.extend(ordinal(before));
+                references.add_pages(&lower[at + 1..]);
+            } else if COVER_NAMES.contains(word)
+                || FRONT_QUESTIONS.contains(word) && names_front_matter(&lower[at + 1..])
+            {
+                references.cover = true;
+            } else {
+                references.add_captions(word, &words[at + 1..]);
             }
         }
         references.pages.dedup();
@@ -127,11 +128,8 @@ pub fn caption(line: &str) -> Option<String> {
 
 // The singular of a part's name.
 fn part_name(word: &str) -> Option<&'static str> {
-    let word = match word.trim_end_matches('.') {
-        "fig" | "figs" => "figure",
-        "appendices" => "appendix",
-        word => word,
-    };
+    let word = word.trim_end_matches('.');
+    let word = PART_SPELLINGS.get(word).unwrap_or(word);
     let singular = word.strip_suffix('s').unwrap_or(word);
     REFERENCE_PARTS
         .iter()
@@ -144,9 +142,9 @@ fn names_front_matter(after: &[String]) -> bool {
     after
         .iter()
         .any(|word| FRONT_MATTER.contains(word.as_str()))
-        && after.windows(2).any(|two| {
-            matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(two[1].as_str())
-        })
+        && after
+            .windows(2)
+            .any(|two| BEFORE_DOCUMENTS.contains(&two[0]) && DOCUMENT_NAMES.contains(&two[1]))
 }
 
 // `3`, `4.2`, `B`, `A.1`, `IV`; a letter is a capital, since `a` is a word.
@@ -171,16 +169,13 @@ fn page_number(word: &str) -> Option<u32> {
 fn ordinal(word: &str) -> Option<u32> {
     ORDINALS
         .get(word)
-        .or_else(|| {
-            let endings = ["st", "nd", "rd", "th"];
-            endings.iter().find_map(|ending| word.strip_suffix(ending))
-        })?
+        .or_else(|| ORDINAL_ENDS.iter().find_map(|end| word.strip_suffix(end)))?
         .parse()
         .ok()
 }
 
 fn is_joiner(word: &str) -> bool {
-    matches!(word, "and" | "to" | "or" | "number" | "no" | "")
+    word.is_empty() || LIST_JOINTS.contains(word) || NUMBER_NAMES.contains(word)
 }
 
 #[cfg(test)]

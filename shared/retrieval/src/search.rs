@@ -8,6 +8,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use stemma_document::rounding::rounded_share;
 use stemma_document::{DocId, SectionId};
 use stemma_store::PortError;
 use utoipa::ToSchema;
@@ -162,8 +163,7 @@ impl SearchResults {
 
     /// The evidence in thousandths; `None` if it is unknown.
     pub fn rounded_evidence(&self) -> Option<f64> {
-        self.evidence
-            .map(|evidence| (f64::from(evidence) * 1000.0).round() / 1000.0)
+        self.evidence.map(rounded_share)
     }
 
     /// Whether the answer is hardly in the results; `None` if the index is behind.

@@ -6,7 +6,7 @@ use stemma_document::SourceBody;
 
 use crate::aliases::name_words;
 use stemma_reading::companies::ends_company_name;
-use stemma_reading::vocabulary::GENERIC_NAMES;
+use stemma_reading::vocabulary::{FORMER_NAMES, GENERIC_NAMES, GENITIVES, OWN_COMPANY};
 
 // Short forms are defined where an issuer is first named: on the cover and in the first pages of the business section.
 const FRONT_PAGES: usize = 12;
@@ -143,7 +143,7 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
             continue;
         }
         let mut rest = &text[at + mark.len()..];
-        for filler in ["known as ", "named ", "called ", "\""] {
+        for filler in FORMER_NAMES.iter().copied().chain(["\""]) {
             rest = rest.strip_prefix(filler).unwrap_or(rest);
         }
         let words = rest.split_whitespace().take(MAX_WORDS + 2);
@@ -152,7 +152,7 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '&');
             if !(bare.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
                 || bare == "&"
-                || bare == "of")
+                || GENITIVES.contains(bare))
             {
                 break;
             }
@@ -163,7 +163,7 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
         }
         let is_name = name
             .first()
-            .is_some_and(|first| first.len() >= 2 && *first != "of");
+            .is_some_and(|first| first.len() >= 2 && !GENITIVES.contains(first));
         if is_name
             && name_words(&name.join(" "))
                 .iter()
@@ -180,10 +180,7 @@ fn add_symbol(line: &str, names: &mut Vec<String>) {
         return;
     };
     let lower = line.to_lowercase();
-    if !["our ", "company's ", "company’s ", "registrant"]
-        .iter()
-        .any(|own| lower.contains(own))
-    {
+    if !OWN_COMPANY.occurs_in(&lower) {
         return;
     }
     let after = &line[at..line.floor_char_boundary(at + SYMBOL_BYTES)];

@@ -9,7 +9,7 @@ use serde_json::Value;
 use stemma_archive::{ApiError, Archive, DocumentInfo, DocumentList, Facet, ListRequest};
 use stemma_catalog::catalog::DocumentSet;
 use stemma_catalog::document_order::DocumentOrder;
-use stemma_catalog::property::Property;
+use stemma_catalog::property::{Property, quality_value};
 use stemma_document::time_format::{format_date, format_rfc3339};
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
@@ -384,7 +384,8 @@ pub(crate) fn state_badge(document: &DocumentInfo) -> Markup {
 
 /// A doubt, marked where it may mislead.
 pub(crate) fn doubt_mark(doubt: f64) -> Markup {
-    html! { span.doubt data-high=[(doubt >= 0.5).then_some("true")] { (format!("{doubt:.2}")) } }
+    let is_high = quality_value(doubt as f32) == "doubtful";
+    html! { span.doubt data-high=[is_high.then_some("true")] { (format!("{doubt:.2}")) } }
 }
 
 // Number of documents by company and fiscal year, for the companies with most documents.

@@ -8,7 +8,7 @@ use stemma_gateway::AppState;
 use stemma_gateway::admission::WriteRequest;
 use stemma_gateway::extract::Path;
 use stemma_gateway::problem::Problem;
-use stemma_operations::text::{ago, duration, rate};
+use stemma_operations::text::{ago, duration, money, rate};
 use stemma_operations::{
     Cause, ControlRequest, Diagnosis, FailureFilter, JobBudget, JobFailures, JobManifest,
     JobStatus, Operations, OperationsError, PauseReason, Priority, RunTimeline, Spending,
@@ -148,7 +148,7 @@ impl JobView<'_> {
         let money = nanodollars.map_or("price unknown".into(), dollars);
         let of_money = budget
             .nanodollars
-            .map(|limit| format!(" of {}", dollars(limit)));
+            .map(|limit| format!(" of {}", money(limit as f64 / NANOS_PER_DOLLAR)));
         let of_tokens = budget.tokens.map(|limit| format!(" of {}", grouped(limit)));
         if tokens == 0 && budget == JobBudget::default() {
             return "no model calls".into();
@@ -388,15 +388,6 @@ fn taken(millis: u64) -> String {
     match millis {
         0..=999 => "less than a second".into(),
         millis => duration(millis as f64 / 1e3),
-    }
-}
-
-fn dollars(nanodollars: u64) -> String {
-    let amount = nanodollars as f64 / NANOS_PER_DOLLAR;
-    if amount > 0.0 && amount < 0.1 {
-        format!("${amount:.4}")
-    } else {
-        format!("${amount:.2}")
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use stemma_document::{DocId, Section, SectionTree};
 use stemma_reading::tokenizer::content_words;
+use stemma_reading::vocabulary::NUMBERED_WORDS;
 use stemma_retrieval::search::{DocumentScope, SearchError};
 
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
@@ -366,7 +367,9 @@ impl Reference {
             let mut words = title_words(&section.title);
             let first = words.next();
             let second = words.next();
-            if first.as_deref() == Some(kind) && second.as_deref() == Some(&self.number) {
+            if first.as_ref().and_then(|word| NUMBERED_WORDS.get(word)) == Some(kind)
+                && second.as_deref() == Some(&self.number)
+            {
                 named = Some(section);
             }
             if self.is_note && first.as_deref() == Some(&self.number) {
@@ -409,9 +412,9 @@ fn title_words(title: &str) -> impl Iterator<Item = String> {
 fn references_in(line: &str) -> Vec<Reference> {
     let words: Vec<String> = title_words(line).collect();
     let named = words.windows(2).filter_map(|pair| {
-        let is_note = match pair[0].as_str() {
-            "note" | "notes" => true,
-            "item" | "items" => false,
+        let is_note = match NUMBERED_WORDS.get(&pair[0])? {
+            "note" => true,
+            "item" => false,
             _ => return None,
         };
         let number = pair[1].clone();

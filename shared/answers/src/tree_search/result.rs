@@ -100,11 +100,6 @@ impl TreeSearchReport {
     }
 }
 
-// In thousandths, as all shares in responses.
-pub(super) fn rounded(share: impl Into<f64>) -> f64 {
-    (share.into() * 1000.0).round() / 1000.0
-}
-
 /// A step of a search with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TreeSearchStep {

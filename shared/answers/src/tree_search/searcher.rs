@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::stream::{StreamExt, TryStreamExt};
+use stemma_document::rounding::rounded_share;
 use stemma_document::{DocId, SectionSpan};
 
 use super::analysis;
@@ -10,7 +11,6 @@ use super::knowledge::Knowledge;
 use super::llm_session::{LlmClient, LlmSession};
 use super::result::{
     Note, TreeSearchReport, TreeSearchResult, TreeSearchStep, TreeSearchStrategy, VisitedSection,
-    rounded,
 };
 use super::routing;
 use super::scoring::{Scorer, ScoringQuestion};
@@ -259,8 +259,8 @@ impl DocumentWalk {
             report.visited.push(VisitedSection {
                 locator: section_locator(label, tree.nodes[at].id),
                 path: tree.path(at),
-                score: rounded(scored.score),
-                lexical: rounded(tree.nodes[at].lexical),
+                score: rounded_share(scored.score),
+                lexical: rounded_share(tree.nodes[at].lexical),
                 reason: scored.reason,
                 chosen: chosen(at),
             });

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use stemma_diff::{Churn, DiffStatus, Pair, QuotedSentence};
+use stemma_document::rounding::rounded_share;
 use utoipa::ToSchema;
 
-use crate::documents::rounded_share;
 use crate::{ApiError, CompareRequest, DocumentInfo, SectionInfo, cursor};
 
 /// Two documents with their sections aligned.

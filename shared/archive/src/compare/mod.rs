@@ -16,6 +16,7 @@ use stemma_diff::{
     self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, MAX_SECTIONS, Pair,
     SentenceRewording,
 };
+use stemma_document::rounding::rounded_share;
 use stemma_document::{PublishedTree, SectionId, SectionTree};
 use stemma_retrieval::search::ItemRef;
 use stemma_store::PortResult;
@@ -23,7 +24,6 @@ use utoipa::ToSchema;
 
 use self::aligned::AlignedDocuments;
 use crate::document_store::spawn_cpu;
-use crate::documents::rounded_share;
 use crate::items::item_fragments;
 use crate::request::{MAX_LIMIT, in_range};
 use crate::tree::resolve_section;

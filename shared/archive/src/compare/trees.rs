@@ -7,11 +7,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_diff::{AlignInput, AlignOptions, align};
+use stemma_document::rounding::rounded_share;
 use stemma_document::{Method, PublishedTree, SectionId, SectionSpan, SectionTree, SourceBody};
 
 use super::spawn_cpu;
 use crate::archive::no_tree;
-use crate::documents::rounded_share;
 use crate::{ApiError, Archive};
 
 // Documents compared at once. Each needs the memory of two texts.

@@ -19,6 +19,7 @@ const GRAY_NAMES: [&str; 6] = ["black", "white", "gray", "grey", "silver", "wind
 const HEADING_SIZES: [f32; 6] = [2.0, 1.5, 1.17, 1.0, 0.83, 0.67];
 // Indentation of lists and of the descriptions in them, in points.
 const LIST_INDENT: f32 = 30.0;
+const POINTS_PER_PIXEL: f32 = 0.75;
 // Bounds of sizes and lengths in points: a hostile file may ask for anything.
 const SIZES: std::ops::RangeInclusive<f32> = 1.0..=100.0;
 const MAX_LENGTH: f32 = 2_000.0;
@@ -482,7 +483,7 @@ fn attribute_length(value: &[u8]) -> Option<Length> {
         None => text
             .parse()
             .ok()
-            .map(|pixels: f32| Length::Points(pixels * 0.75)),
+            .map(|pixels: f32| Length::Points(pixels * POINTS_PER_PIXEL)),
     }
 }
 
@@ -500,7 +501,7 @@ fn length(value: &[u8]) -> Option<Length> {
     let unit = unit.split(|byte| *byte == b'!').next().unwrap_or(unit);
     let points = match unit.trim_ascii() {
         b"pt" => 1.0,
-        b"px" => 0.75,
+        b"px" => POINTS_PER_PIXEL,
         b"in" => 72.0,
         b"cm" => 28.35,
         b"mm" => 2.835,

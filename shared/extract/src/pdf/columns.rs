@@ -17,6 +17,8 @@ const NARROW_GUTTER: f32 = 0.5;
 const NARROW_VOTES: usize = 8;
 // Points. Maximum spread of the left edges of a column.
 const SAME_EDGE: f32 = 1.0;
+// A gutter ends this far left of the text right of it.
+const GUTTER_SLACK: f32 = 2.0;
 
 /// Returns lines in reading order. Each line is the segments on one baseline in one column.
 pub(super) fn reading_order(rows: Vec<GlyphRow>) -> Vec<Vec<TextSegment>> {
@@ -152,8 +154,8 @@ fn candidate_gutters(rows: &[GlyphRow]) -> Vec<f32> {
     for row in rows {
         for pair in row.segments.windows(2) {
             if let [left, right] = pair {
-                starts.push((left.u1 + right.u0) / 2.0);
-                starts.push(right.u0 - 2.0);
+                starts.push(f32::midpoint(left.u1, right.u0));
+                starts.push(right.u0 - GUTTER_SLACK);
             }
         }
     }
@@ -161,13 +163,13 @@ fn candidate_gutters(rows: &[GlyphRow]) -> Vec<f32> {
     starts.extend(
         rows.iter()
             .filter_map(|row| row.segments.first())
-            .map(|segment| segment.u0 - 2.0),
+            .map(|segment| segment.u0 - GUTTER_SLACK),
     );
     starts.sort_by(f32::total_cmp);
     let mut votes: Vec<(f32, usize)> = Vec::new();
     for start in starts {
         match votes.last_mut() {
-            Some((at, count)) if start - *at < 2.0 => *count += 1,
+            Some((at, count)) if start - *at < GUTTER_SLACK => *count += 1,
             _ => votes.push((start, 1)),
         }
     }
@@ -309,7 +311,7 @@ fn split_row(row: GlyphRow, gutter: f32) -> (Option<GlyphRow>, Option<GlyphRow>)
     let (left, right): (Vec<TextSegment>, Vec<TextSegment>) = row
         .segments
         .into_iter()
-        .partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
+        .partition(|segment| f32::midpoint(segment.u0, segment.u1) < gutter);
     (
         (!left.is_empty()).then_some(GlyphRow {
             segments: left,

@@ -55,7 +55,7 @@ fn readings_of(page: &Page, words: &[PlacedWord]) -> impl Iterator<Item = WordRe
                 sources
                     .iter()
                     .filter(|read| {
-                        let middle = Pt::new((read.x0 + read.x1) / 2.0);
+                        let middle = Pt::new(f32::midpoint(read.x0, read.x1));
                         (word.x0..=word.x1).contains(&middle)
                     })
                     .copied(),

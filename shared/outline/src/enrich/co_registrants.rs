@@ -5,7 +5,7 @@
 
 use stemma_document::CoRegistrant;
 use stemma_document::text::normalize_key;
-use stemma_reading::vocabulary::KINDS_OF_COMPANIES;
+use stemma_reading::vocabulary::{INDEFINITE_ARTICLES, KINDS_OF_COMPANIES};
 
 use super::cover_page::{file_number, irs_number, parse_place, state};
 use super::front_page::FrontPage;
@@ -68,9 +68,9 @@ fn state_in_brackets(line: &str) -> Option<String> {
     let (_, behind) = line.split_once('(')?;
     let (inside, _) = behind.split_once(')')?;
     let inside = inside.trim();
-    let place = ["A ", "An ", "a ", "an "]
-        .into_iter()
-        .find_map(|article| inside.strip_prefix(article))?;
+    let (_, place) = inside
+        .split_once(' ')
+        .filter(|(article, _)| INDEFINITE_ARTICLES.contains(&article.to_lowercase()))?;
     let words: Vec<&str> = place.split_whitespace().collect();
     let kind = words
         .iter()

@@ -7,8 +7,8 @@ use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
 use stemma_reading::calendar::{self, CalendarDate};
 use stemma_reading::vocabulary::{
-    AFTER_FORM, COVER_FORMS, IRS_CAPTIONS, NUMBER_CAPTIONS, PLACE_CAPTIONS, PROXY_BOXES,
-    QUARTER_CAPTIONS, SCHEDULE_FORMS, SMALL_NAME_WORDS, STATE_CAPTIONS, YEAR_CAPTIONS,
+    AFTER_FORM, AMENDMENT_NUMBERS, COVER_FORMS, IRS_CAPTIONS, NUMBER_CAPTIONS, PLACE_CAPTIONS,
+    PROXY_BOXES, QUARTER_CAPTIONS, SCHEDULE_FORMS, SMALL_NAME_WORDS, STATE_CAPTIONS, YEAR_CAPTIONS,
 };
 
 use super::front_page::{FrontPage, find_caption};
@@ -111,9 +111,9 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
     let around = &normalized[at.saturating_sub(3)..normalized.len().min(at + 5)];
     let is_amended = amended
         || around.iter().any(|line| {
-            let number = line
-                .strip_prefix("amendmentno")
-                .or_else(|| line.strip_prefix("amendmentnumber"));
+            let number = AMENDMENT_NUMBERS
+                .iter()
+                .find_map(|words| line.strip_prefix(words));
             number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
         });
     let mark = if is_amended { "/A" } else { "" };

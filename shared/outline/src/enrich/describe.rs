@@ -2,7 +2,7 @@
 
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
 use stemma_reading::numerals::parse_roman;
-use stemma_reading::vocabulary::{COMMON_TITLES, FILE_ENDINGS};
+use stemma_reading::vocabulary::{COMMON_TITLES, FILE_ENDINGS, PROGRAM_NAMES};
 
 use super::SectionSettings;
 use super::fiscal::is_annual;
@@ -98,10 +98,7 @@ fn is_title(title: &str) -> bool {
         .split(|c: char| !c.is_alphabetic())
         .filter(|word| word.len() > 1)
         .count();
-    words >= 2
-        && !FILE_ENDINGS.ends(&lower)
-        && !lower.starts_with("microsoft")
-        && !lower.contains("untitled")
+    words >= 2 && !FILE_ENDINGS.ends(&lower) && !PROGRAM_NAMES.starts(&lower)
 }
 
 /// The largest lines of the first non-blank page, if they are at least 10 % larger than its median line.

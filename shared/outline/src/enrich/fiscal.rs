@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use stemma_document::english_words::MONTHS;
 use stemma_document::{FactSource, FilingFacts, PageNo, Source};
 use stemma_reading::calendar::{self, CalendarDate};
-use stemma_reading::vocabulary::{ORDINALS, YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS};
+use stemma_reading::vocabulary::{
+    ORDINALS, PERIOD_NAMES, TO_DATE_LENGTHS, YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS,
+};
 
 use super::front_page::find_caption;
 use super::press_release::four_digits;
@@ -244,13 +246,11 @@ impl FiscalMentions {
 
     /// Counts `six months ended`, `26 weeks ended`.
     fn count_to_date(&mut self, count: &str, unit: &str) {
-        let quarter = match (count.to_lowercase().as_str(), unit.to_lowercase().as_str()) {
-            ("three" | "3", "months") | ("thirteen" | "13", "weeks") => 0,
-            ("six" | "6", "months") | ("twenty-six" | "26", "weeks") => 1,
-            ("nine" | "9", "months") | ("thirty-nine" | "39", "weeks") => 2,
-            _ => return,
-        };
-        self.to_date[quarter] += 1;
+        let length = format!("{count} {unit}").to_lowercase();
+        let quarters = TO_DATE_LENGTHS.get(&length).map(str::parse::<usize>);
+        if let Some(Ok(quarters)) = quarters {
+            self.to_date[quarters - 1] += 1;
+        }
     }
 
     /// The fiscal year that ends on `end`.
@@ -359,7 +359,7 @@ fn named_year(words: &[&str], at: usize) -> Option<NamedYear> {
     let word = words[at];
     let number_at = if is_fiscal(word) {
         let next = words.get(at + 1)?.to_ascii_lowercase();
-        at + 1 + usize::from(matches!(next.as_str(), "year" | "years"))
+        at + 1 + usize::from(PERIOD_NAMES.get(&next) == Some("year"))
     } else if word.trim_start_matches('(').starts_with(['“', '"']) || is_explained(words, at) {
         at
     } else {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FactSource, FilingFacts};
 use stemma_reading::calendar::{self, CalendarDate};
+use stemma_reading::vocabulary::{QUARTER_SIGNS, YEAR_SIGNS};
 
 const MAX_CHARS: usize = 200;
 
@@ -75,13 +76,12 @@ fn check_year(value: &str, text: &str) -> Option<String> {
 fn check_period(value: &str, text: &str) -> Option<String> {
     let value = value.to_uppercase();
     let text = text.to_lowercase();
-    let signs: &[&str] = match value.as_str() {
-        "FY" => &["year", "annual", "年"],
-        "Q1" | "Q2" | "Q3" | "Q4" => &["quarter", "季"],
+    let signs = match value.as_str() {
+        "FY" => &YEAR_SIGNS,
+        "Q1" | "Q2" | "Q3" | "Q4" => &QUARTER_SIGNS,
         _ => return None,
     };
-    (signs.iter().any(|sign| text.contains(sign)) || text.contains(&value.to_lowercase()))
-        .then_some(value)
+    (signs.occurs_in(&text) || text.contains(&value.to_lowercase())).then_some(value)
 }
 
 fn check_date(value: &str, text: &str) -> Option<String> {

@@ -4,8 +4,8 @@ use stemma_document::text::normalize_key;
 use stemma_document::{FactSource, FilingFacts, Source};
 use stemma_reading::calendar::{self, CalendarDate};
 use stemma_reading::vocabulary::{
-    ANNOUNCING_VERBS, BEFORE_PERIOD, HEADLINE_PERIODS, PERIOD_UNITS, QUARTER_WORDS,
-    SMALL_NAME_WORDS, TICKER_MARKS,
+    ANNOUNCING_VERBS, BEFORE_PERIOD, DEFINITE_ARTICLES, FISCAL_NAMES, HEADLINE_PERIODS,
+    PERIOD_NAMES, PERIOD_UNITS, QUARTER_WORDS, RESULTS, SMALL_NAME_WORDS, TICKER_MARKS,
 };
 
 use super::front_page::FrontPage;
@@ -52,8 +52,6 @@ pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) 
     facts
 }
 
-const RESULTS: [&str; 2] = ["results", "earnings"];
-
 /// Two neighboring lines that report or announce the results or earnings of a period, or a line that names a company and
 /// the results of its quarter: `Acme Corp. Third Quarter 2023 Results`.
 fn headline(page: &FrontPage<'_>) -> Option<String> {
@@ -65,7 +63,7 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
     let announced = pairs.into_iter().find(|text| {
         has_any(text, &ANNOUNCING_VERBS)
             && has_any(text, &RESULTS)
-            && (has_any(text, &QUARTER_WORDS) || has_any(text, &["fiscal", "year", "half"]))
+            && (has_any(text, &QUARTER_WORDS) || has_any(text, &FISCAL_NAMES))
     });
     announced.or_else(|| {
         let title = top.iter().find(|line| {
@@ -137,7 +135,11 @@ fn period_end(
         let (date, _, end) = calendar::find_first(behind)
             .filter(|(date, start, end)| may_end(year, *date) && *start == 0 && *end <= 3)?;
         let words = words[at.saturating_sub(3)..=at + end].join(" ");
-        Some((!(quarter && unit == "year"), date, words))
+        Some((
+            !(quarter && PERIOD_NAMES.get(&unit) == Some("year")),
+            date,
+            words,
+        ))
     });
     ends.max()
 }
@@ -198,7 +200,7 @@ fn name_before(words: &[&str]) -> Option<String> {
     let name: Vec<&str> = words[words.len() - count..]
         .iter()
         .copied()
-        .skip_while(|word| SMALL_NAME_WORDS.contains(word) && *word != "the")
+        .skip_while(|word| SMALL_NAME_WORDS.contains(word) && !DEFINITE_ARTICLES.contains(word))
         .collect();
     (1..=NAME_WORDS)
         .contains(&name.len())

@@ -7,7 +7,8 @@ use stemma_document::{Fact, PageNo, Source, SourceBody};
 use stemma_reading::calendar;
 use stemma_reading::companies::is_legal_form;
 use stemma_reading::vocabulary::{
-    CAPTION_PHRASES, COVER_CAPTIONS, OFFICES, REGISTRANT_CAPTIONS, SIGNATURE_LABELS,
+    AUTHORIZED_WORDS, CAPTION_PHRASES, CONJUNCTIONS, COVER_CAPTIONS, DATE_LABELS, OFFICES,
+    REGISTRANT_CAPTIONS, SIGNATURE_LABELS,
 };
 
 use super::front_page::FrontPage;
@@ -152,7 +153,7 @@ pub(super) fn ends_with_legal_form(line: &str) -> bool {
     is_legal_form(last)
         && before
             .iter()
-            .any(|word| word != "and" && !is_legal_form(word))
+            .any(|word| !CONJUNCTIONS.contains(word) && !is_legal_form(word))
 }
 
 /// Whether a cover line can be a name: not a caption, rule, sentence or bare number.
@@ -196,10 +197,9 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         .iter()
         .copied();
     // The sentence may run over lines up to `duly authorized`.
-    behind.by_ref().find(|line| {
-        let line = normalize_key(line);
-        line.contains("authorized") || line.contains("authorised")
-    })?;
+    behind
+        .by_ref()
+        .find(|line| AUTHORIZED_WORDS.occurs_in(&normalize_key(line)))?;
     let block: Vec<String> = behind
         .take(SIGNED_LINES)
         .map(|line| behind_date(line.split("By:").next().unwrap_or(line)))
@@ -210,7 +210,7 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         !SIGNATURE_LABELS.contains(&first) && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
-    let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")
+    let person = !words_of(&block[at]).any(|word| is_legal_form(&word))
         && block
             .iter()
             .skip(at)
@@ -225,7 +225,7 @@ fn behind_date(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let dated = words
         .first()
-        .is_some_and(|word| matches!(normalize_key(word).as_str(), "date" | "dated"));
+        .is_some_and(|word| DATE_LABELS.contains(&normalize_key(word)));
     let from = calendar::find_first(&words)
         .filter(|_| dated)
         .map_or(0, |(_, _, end)| end);

@@ -3,7 +3,8 @@
 use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
 use stemma_reading::vocabulary::{
-    EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
+    CONJUNCTIONS, EXCHANGE_ENDS, EXCHANGE_NAMES, EXCHANGE_PREFIXES, SECURITY_WORDS,
+    SYMBOL_TABLE_ENDS,
 };
 
 use super::front_page::FrontPage;
@@ -26,11 +27,7 @@ pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
         .unwrap_or(symbols.saturating_sub(4));
     let mut tickers: Vec<Ticker> = Vec::new();
     for (at, line) in normalized.iter().enumerate().skip(start).take(TABLE_LINES) {
-        if at > symbols
-            && (line.contains("12g")
-                || line.starts_with("indicatebycheck")
-                || line.contains("wellknownseasoned"))
-        {
+        if at > symbols && SYMBOL_TABLE_ENDS.occurs_in(line) {
             break;
         }
         let line = page.lines[at];
@@ -100,7 +97,7 @@ fn split_exchanges(text: &str) -> Vec<String> {
     let mut names: Vec<Vec<&str>> = vec![Vec::new()];
     let words: Vec<&str> = text.split_whitespace().collect();
     for (at, word) in words.iter().enumerate() {
-        let joins = matches!(*word, "/" | "and" | "&");
+        let joins = matches!(*word, "/" | "&") || CONJUNCTIONS.contains(word);
         let next = words[at + 1..].iter().take(3).copied().collect::<String>();
         let next = normalize_key(&next);
         let named = names_exchange(next.strip_prefix("the").unwrap_or(&next));

@@ -3,7 +3,7 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, text};
 use stemma_reading::sentences::ends_sentence;
-use stemma_reading::vocabulary::REFERRING_PHRASES;
+use stemma_reading::vocabulary::{CONTENTS_TITLES, FURNITURE_WORDS, REFERRING_PHRASES};
 
 use crate::structure::titles;
 
@@ -116,12 +116,9 @@ fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
 
 /// Whether a normalized line is a page number or a link back to the contents.
 fn is_furniture(normalized: &str) -> bool {
-    let copyright =
-        normalized.starts_with("copyright") || normalized.ends_with("allrightsreserved");
     normalized.is_empty()
-        || (copyright && normalized.len() <= 80)
-        || normalized == "tableofcontents"
-        || normalized == "index"
+        || (FURNITURE_WORDS.occurs_in(normalized) && normalized.len() <= 80)
+        || CONTENTS_TITLES.contains(normalized)
         || (normalized.len() <= 5 && normalized.bytes().all(|b| b.is_ascii_digit()))
         || normalized
             .strip_prefix("page")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
-use stemma_reading::vocabulary::{EXHIBIT_INDEXES, PROPOSALS};
+use stemma_reading::vocabulary::{EXHIBIT_ENTRIES, EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES};
 
 use crate::structure::form_items;
 use crate::structure::forms::SecForm;
@@ -143,14 +143,13 @@ pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Se
             let is_caption = !rest.contains(|c: char| c.is_alphabetic());
             rest.starts_with(|c: char| c.is_ascii_digit()) && (is_caption || !is_list)
         });
-        let is_entry = key.starts_with("consentof") || key.starts_with("certificationof");
-        exhibit || is_closing(&key) || is_entry && !is_list
+        exhibit || is_closing(&key) || EXHIBIT_ENTRIES.starts(&key) && !is_list
     })
 }
 
 /// Whether a normalized title opens what follows the last Item.
 fn is_closing(key: &str) -> bool {
-    key.starts_with("signature") || key.starts_with("powerofattorney")
+    SIGNATURE_TITLES.starts(key)
 }
 
 /// Whether a title is a proposal to shareholders, which proxy statements also number as Items.

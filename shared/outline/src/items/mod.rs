@@ -19,6 +19,7 @@ mod targets;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use stemma_document::roman_numerals::format_roman;
 use stemma_document::{
     ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionId,
     SectionTree, Source, SourceBody,
@@ -132,9 +133,9 @@ impl ItemMap<'_> {
 
     /// An absent Item; other Items replace what they know.
     fn empty_item(&self, entry: &FormItem) -> FilingItem {
-        let part = ["I", "II", "III", "IV"]
-            .get(usize::from(entry.part).wrapping_sub(1))
-            .map(|part| (*part).to_owned());
+        let part = (1..=4)
+            .contains(&entry.part)
+            .then(|| format_roman(entry.part.into()));
         FilingItem {
             id: FilingItem::format_id(self.form.name(), part.as_deref(), entry.number),
             part,

@@ -2,7 +2,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemTarget, PageNo, PageSpan, Section};
-use stemma_reading::vocabulary::LIGHT_WORDS;
+use stemma_reading::vocabulary::{LIGHT_WORDS, SMALL_NAME_WORDS};
 
 use super::match_sections::last_id;
 use crate::structure::numbering::{NumberClass, first_number};
@@ -18,9 +18,7 @@ pub(super) fn names_before(words: &[&str]) -> Vec<String> {
         .iter()
         .rev()
         .take(MAX_NAME_WORDS)
-        .take_while(|word| {
-            word.starts_with(char::is_uppercase) || matches!(**word, "and" | "of" | "&")
-        })
+        .take_while(|word| word.starts_with(char::is_uppercase) || SMALL_NAME_WORDS.contains(word))
         .count();
     let starts = words.len() - count..words.len();
     let names = starts.map(|start| words[start..].join(" "));

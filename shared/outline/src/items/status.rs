@@ -5,7 +5,8 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemStatus, Section};
 use stemma_reading::vocabulary::{
-    AUXILIARIES, EMPTY_OPENINGS, NEGATIVES, STATED_PLACES, STATED_SUBJECTS, THIS_DOCUMENT,
+    ANNUAL_REPORTS, ANSWER_ENDS, AUXILIARIES, EMPTY_OPENINGS, FOLLOWING_WORDS, NEGATIVES,
+    PAGE_WORDS, POINTING_PHRASES, STATED_PLACES, STATED_SUBJECTS, THIS_DOCUMENT,
 };
 
 use super::item_text::ItemText;
@@ -51,7 +52,7 @@ pub(super) fn states_location(sentence: &str) -> bool {
 /// Whether a sentence names a place in this document to read.
 pub(super) fn points_here(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    (lower.contains("see ") || lower.contains("refer to ")) && THIS_DOCUMENT.occurs_in(&lower)
+    POINTING_PHRASES.occurs_in(&lower) && THIS_DOCUMENT.occurs_in(&lower)
 }
 
 /// Classifies an Item by its text.
@@ -156,9 +157,9 @@ fn points_to_annual_report(form: &str, entry: &FormItem, body: &ItemText) -> boo
     let sentences = || body.sentences.iter().map(|text| text.to_lowercase());
     is_update
         && body.words <= STATED_WORDS
-        && sentences().any(|text| text.contains("10-k") || text.contains("annual report"))
+        && sentences().any(|text| ANNUAL_REPORTS.occurs_in(&text))
         // `Except as set forth below` announces factors.
-        && !sentences().any(|text| text.contains(" below") || text.contains("following"))
+        && !sentences().any(|text| FOLLOWING_WORDS.occurs_in(&text))
 }
 
 /// Whether the words are a list with page numbers.
@@ -171,7 +172,7 @@ fn lists_pages(body: &ItemText) -> bool {
     let mut page = false;
     for word in words {
         labels += usize::from(is_page_number(word.trim_end_matches([',', '.'])));
-        page |= matches!(normalize_key(word).as_str(), "page" | "pages");
+        page |= PAGE_WORDS.contains(&normalize_key(word));
     }
     page && labels >= 1 || labels >= 4
 }
@@ -199,10 +200,7 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
         .find(|(words, _)| first.starts_with(words))
         .or_else(|| is_short_none.then_some(&("", "none")));
     match stated {
-        Some((_, "omitted")) => Some(ItemStatus::Omitted),
-        Some((_, "reserved")) => Some(ItemStatus::Reserved),
-        Some((_, "none")) => Some(ItemStatus::None),
-        Some(_) => Some(ItemStatus::NotApplicable),
+        Some((_, name)) => Some(status_from_name(name)),
         None if first == "na" => Some(ItemStatus::NotApplicable),
         None => headed_answer(body),
     }
@@ -215,11 +213,16 @@ fn headed_answer(body: &ItemText) -> Option<ItemStatus> {
 }
 
 fn last_words(text: &str) -> Option<ItemStatus> {
-    if text.ends_with("notapplicable") {
-        Some(ItemStatus::NotApplicable)
-    } else if text.ends_with("none") {
-        Some(ItemStatus::None)
-    } else {
-        None
+    let (_, name) = ANSWER_ENDS.iter().find(|(end, _)| text.ends_with(end))?;
+    Some(status_from_name(name))
+}
+
+// By its name in the word lists.
+fn status_from_name(name: &str) -> ItemStatus {
+    match name {
+        "omitted" => ItemStatus::Omitted,
+        "reserved" => ItemStatus::Reserved,
+        "none" => ItemStatus::None,
+        _ => ItemStatus::NotApplicable,
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use stemma_document::text::{all_lines, normalize_key};
 use stemma_document::{ItemLink, ItemTarget, PageNo, Section, SectionId, SectionTree, Source};
+use stemma_reading::vocabulary::{LOCAL_MARKS, NOTE_NAMES, PLACE_WORDS};
 
 use super::item_text::truncate_text;
 use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
@@ -163,21 +164,26 @@ impl<'a> TargetFinder<'a> {
     /// Whether a name in a sentence belongs to this document: the mark of a document nearest behind it decides, else the
     /// last before it.
     fn is_local(&self, sentence: &str, name: &str) -> bool {
-        const LOCAL: [&str; 2] = ["of this", "in this"];
         let at = sentence.find(name).unwrap_or(0);
         let behind = &sentence[(at + name.len()).min(sentence.len())..];
         let behind = behind[..behind.floor_char_boundary(MARK_BYTES)].to_lowercase();
         let before = &sentence[sentence.ceil_char_boundary(at.saturating_sub(MARK_BYTES))..at];
         let before = before.to_lowercase();
         let foreign: Vec<String> = foreign_marks(self.form.name());
-        let local_at = LOCAL.iter().filter_map(|mark| behind.find(mark)).min();
+        let local_at = LOCAL_MARKS
+            .iter()
+            .filter_map(|mark| behind.find(mark))
+            .min();
         let foreign_at = foreign.iter().filter_map(|mark| behind.find(mark)).min();
         match (local_at, foreign_at) {
             (Some(local), Some(foreign)) => local < foreign,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => {
-                let local = LOCAL.iter().filter_map(|mark| before.rfind(mark)).max();
+                let local = LOCAL_MARKS
+                    .iter()
+                    .filter_map(|mark| before.rfind(mark))
+                    .max();
                 let foreign = foreign.iter().filter_map(|mark| before.rfind(mark)).max();
                 foreign.is_none() || local > foreign
             }
@@ -286,7 +292,7 @@ impl<'a> TargetFinder<'a> {
         elsewhere: &dyn Fn(SectionId) -> bool,
     ) -> Option<ItemLink> {
         words.iter().enumerate().find_map(|(at, word)| {
-            if !matches!(normalize_key(word).as_str(), "note" | "footnote") {
+            if !NOTE_NAMES.contains(&normalize_key(word)) {
                 return None;
             }
             names_before(&words[..at]).into_iter().find_map(|name| {
@@ -409,10 +415,8 @@ impl<'a> TargetFinder<'a> {
                 let topic = heavy_words(&topic.join(" "));
                 let key = topic.concat();
                 // The words that name the Item, and `this Annual Report on Form 10-K`, are not a topic.
-                let of_place = topic
-                    .iter()
-                    .any(|word| matches!(word.as_str(), "item" | "part" | "form"))
-                    || own.contains(&key);
+                let of_place =
+                    topic.iter().any(|word| PLACE_WORDS.contains(word)) || own.contains(&key);
                 let pages = self
                     .topics
                     .get(&key)

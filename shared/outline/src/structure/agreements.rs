@@ -4,11 +4,12 @@ mod clauses;
 
 use std::ops::Range;
 
-use stemma_reading::vocabulary::{CONTRACTS, INSTRUMENTS};
+use stemma_reading::vocabulary::{AMENDED_INSTRUMENTS, CONTRACTS, INSTRUMENTS};
 
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
+use super::weights::WRAPPED;
 
 pub(super) use clauses::find_clauses;
 
@@ -63,7 +64,7 @@ pub(super) fn agreement_titles(lines: &LineTable<'_>, rows: Range<usize>) -> Vec
 pub(super) fn title_rows(lines: &LineTable<'_>, at: usize) -> (usize, usize) {
     let row = &lines.rows[at];
     let joins = lines.above_on_page(at).is_some_and(|above| {
-        let close = row.gap < 0.8
+        let close = row.gap < WRAPPED
             && above.centered
             && LineTable::same_style(above, row)
             && above.caps == row.caps;
@@ -108,8 +109,8 @@ fn is_title(lines: &LineTable<'_>, at: usize) -> bool {
         .map(titles::normalize_key)
         .unwrap_or_default();
     let form_of = row.key.starts_with("formof");
-    let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
-    let names_instrument = INSTRUMENTS.contains(last.as_str()) || amends;
+    let names_instrument =
+        INSTRUMENTS.contains(last.as_str()) || AMENDED_INSTRUMENTS.occurs_in(&row.key);
     stands_out
         && near_top
         && !sentence

@@ -15,6 +15,8 @@ use super::toc::{ContentsRow, TableOfContents};
 
 // Larger outlines list figures or words instead of sections.
 const OUTLINE_ENTRIES: usize = 5_000;
+// Absorbs the jitter of text positions, in points.
+const INDENT_JITTER: f32 = 3.0;
 
 /// Whether a row is only a date, or the name of the company above its contents.
 fn is_caption(entry: &ContentsRow) -> bool {
@@ -127,7 +129,7 @@ fn raise_behind_closing(kinds: &mut [EntryRank<'_>]) {
         match closed {
             _ if kind.leaf => closed = Some(kind.indent),
             _ if kind.rank < 2 => closed = None,
-            Some(indent) if kind.indent <= indent + 3.0 => kind.rank = 0,
+            Some(indent) if kind.indent <= indent + INDENT_JITTER => kind.rank = 0,
             _ => {}
         }
     }
@@ -151,8 +153,7 @@ fn levels(kinds: &[EntryRank<'_>]) -> Vec<u16> {
 }
 
 // Order of evidence: rank in the form, then classes of numbers, then indent, then weight. Numbers come before indent
-// because scanned and centered contents have unreliable indents. Three points of slack absorb the jitter of text
-// positions, twelve are a deliberate indent.
+// because scanned and centered contents have unreliable indents. Twelve points are a deliberate indent.
 fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
     if above.leaf || kind.rank != above.rank {
         return !above.leaf && kind.rank > above.rank;
@@ -196,9 +197,9 @@ fn is_under(kind: &EntryRank<'_>, above: &EntryRank<'_>) -> bool {
             _ => {}
         }
     }
-    let deeper = kind.indent > above.indent + 3.0;
+    let deeper = kind.indent > above.indent + INDENT_JITTER;
     // In one column, a plain row below a bold one belongs to it, unless only one of them is numbered.
-    let same_column = (kind.indent - above.indent).abs() <= 3.0;
+    let same_column = (kind.indent - above.indent).abs() <= INDENT_JITTER;
     deeper
         || (same_column
             && above.bold

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, PageNo, PageSpan, Position};
+use stemma_reading::vocabulary::DOCUMENTS_ELSEWHERE;
 
 use self::cells::{
     TitleColumns, add_title, cells, is_column_word, is_index_title, is_mark, note_of, split_mark,
@@ -387,9 +388,7 @@ impl IndexReader<'_, '_> {
             }
             text.push_str(&self.lines.rows[next].key);
         }
-        let elsewhere =
-            text.contains("proxy") || text.contains("incorporated") || text.contains("byreference");
-        let note = if elsewhere {
+        let note = if DOCUMENTS_ELSEWHERE.occurs_in(&text) {
             IndexNote::ByReference
         } else {
             IndexNote::NotApplicable

@@ -2,6 +2,7 @@
 
 use Round::{Each, Measure, Together};
 use stemma_document::EvidenceSource;
+use stemma_reading::vocabulary::NAMED_STATEMENTS;
 
 use super::display_type::{
     caption_styles, echoes, has_columns, is_beside_paragraph, is_in_block, is_page_text,
@@ -118,8 +119,5 @@ pub(super) fn is_filing(document: &Document<'_>, candidates: &[HeadingCandidate]
 }
 
 fn names_statement(title: &str) -> bool {
-    let key = titles::normalize_key(title);
-    ["consolidatedstatement", "consolidatedbalancesheet"]
-        .iter()
-        .any(|name| key.contains(name))
+    NAMED_STATEMENTS.occurs_in(&titles::normalize_key(title))
 }

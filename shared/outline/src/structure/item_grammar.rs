@@ -6,6 +6,7 @@
 
 use stemma_reading::numerals::parse_roman;
 use stemma_reading::terms::is_cjk;
+use stemma_reading::vocabulary::ITEM_JOINTS;
 
 use super::forms::ItemNumber;
 use super::numbering;
@@ -153,13 +154,13 @@ fn parse_item_numbers(text: &str) -> (Vec<ItemNumber>, usize) {
     (tags, end)
 }
 
+const LIST_START: &str = "items ";
+
 /// The first list of Items in a text, such as `10, 11, 12 and 13` in `The information that Items 10, 11, 12 and 13 require`,
 /// as written and as numbers.
 pub(super) fn items_in_text(text: &str) -> Option<(&str, Vec<ItemNumber>)> {
-    let lists = ["Items ", "ITEMS ", "items "]
-        .iter()
-        .flat_map(|word| text.match_indices(word).map(|(at, _)| at + word.len()));
-    let body = &text[lists.min()?..];
+    let list = text.to_ascii_lowercase().find(LIST_START)?;
+    let body = &text[list + LIST_START.len()..];
     let (tags, end) = parse_item_numbers(body);
     (tags.len() > 1).then(|| (&body[..end], tags))
 }
@@ -236,25 +237,21 @@ pub(super) fn regulation_ab_number(text: &str) -> Option<&str> {
 fn joiner_length(text: &str) -> Option<usize> {
     let mut rest = text;
     let mut joined = false;
-    for token in [",", "and", "&", "through", "Item", "ITEM"] {
-        let trimmed = rest.trim_start();
-        if let Some(after) = trimmed
-            .strip_prefix(token)
-            .or_else(|| strip_upper(trimmed, token))
-        {
+    for joint in ITEM_JOINTS.iter() {
+        if let Some(after) = strip_any_case(rest.trim_start(), joint) {
             rest = after;
-            joined |= token != "Item" && token != "ITEM";
+            joined = true;
         }
     }
     let rest = rest.trim_start();
+    let rest = strip_any_case(rest, "item").unwrap_or(rest).trim_start();
     let numbered = rest.starts_with(|c: char| c.is_ascii_digit());
     (joined && numbered).then(|| text.len() - rest.len())
 }
 
-fn strip_upper<'a>(text: &'a str, token: &str) -> Option<&'a str> {
-    text.get(..token.len())
-        .filter(|front| front.eq_ignore_ascii_case(token))
-        .map(|_| &text[token.len()..])
+fn strip_any_case<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let (front, rest) = text.split_at_checked(word.len())?;
+    front.eq_ignore_ascii_case(word).then_some(rest)
 }
 
 fn starts_title(text: &str) -> bool {

@@ -12,7 +12,7 @@ use super::titles::{self, TitleKeys};
 use super::weights::{
     BARE_NUMBER, BOLD, CAPITALS, GOOD_HEADING, INDEX_ROW, ITEM_NUMBER, ITEM_TITLE, JOINED_GAIN,
     JOINED_TITLE, LABEL_PAGE, LARGE, MENTION, PART_NUMBER, RIGHT_TITLE, RUNNING_HEAD, SMALL_BY,
-    SMALL_PRINT, SPACE_ABOVE, TARGET_PAGE, TIGHT, TITLE_ALONE, WHOLE_ITEM_TITLE,
+    SMALL_PRINT, SPACE_ABOVE, TARGET_PAGE, TIGHT, TITLE_ALONE, TITLE_GAP, WHOLE_ITEM_TITLE,
 };
 
 /// The announcements of one Item of a form in contents and outline.
@@ -277,7 +277,7 @@ impl ItemSearch<'_, '_> {
         for next in at + 1..self.end.min(at + 5) {
             let row = &rows[next];
             let same =
-                row.page == rows[at].page && row.gap < 2.5 && row.words <= 30 && !row.running;
+                row.page == rows[at].page && row.gap < TITLE_GAP && row.words <= 30 && !row.running;
             if !same || parse_heading(row.text).is_some() || best.0 > WHOLE_ITEM_TITLE {
                 break;
             }

@@ -11,7 +11,8 @@ use super::numbering;
 use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
 use super::weights::{
-    ANNOUNCED, FIGURES, JOINED_GAIN, NUMBERED_TITLE, PROSE, PROSE_TITLE, RIGHT_TITLE, WHOLE_TITLE,
+    ANNOUNCED, FIGURES, JOINED_GAIN, NUMBERED_TITLE, PROSE, PROSE_TITLE, RIGHT_TITLE, TITLE_GAP,
+    WHOLE_TITLE,
 };
 
 // Less similar lines are other titles. Contents shorten and reword titles a little, so the limit is well below 1.
@@ -277,8 +278,10 @@ impl<'s, 'a> LineMatcher<'s, 'a> {
         let mut text = row.text.to_string();
         let mut joined = Vec::new();
         for below in &rows[self.at + 1..(self.at + 5).min(rows.len())] {
-            let goes_on =
-                below.page == row.page && below.gap < 2.2 && !below.running && below.words <= 30;
+            let goes_on = below.page == row.page
+                && below.gap < TITLE_GAP
+                && !below.running
+                && below.words <= 30;
             if !goes_on || row.words > 30 || text.len() > 400 {
                 break;
             }
@@ -367,11 +370,7 @@ pub(super) fn located_share(candidates: &[SectionCandidate], hits: &[Option<Loca
         all += 1;
         located += u32::from(hit.as_ref().is_some_and(|hit| !hit.unconfirmed));
     }
-    if all == 0 {
-        0.0
-    } else {
-        located as f32 / all as f32
-    }
+    located as f32 / all.max(1) as f32
 }
 
 /// Places candidates that were not found at the destination of their link or bookmark, unconfirmed, if `may` allows it

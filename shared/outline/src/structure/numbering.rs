@@ -353,7 +353,7 @@ fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
 
 // `Appendix C` is more often a letter than 100. Only I, V and X are read as roman numerals first.
 fn is_plain_numeral(text: &str) -> bool {
-    matches!(text, "I" | "i" | "V" | "v" | "X" | "x")
+    text.len() == 1 && text.starts_with(['I', 'i', 'V', 'v', 'X', 'x'])
 }
 
 /// The text without leading separators.

@@ -392,7 +392,7 @@ pub(super) fn links_by_row(source: &Source, lines: &LineTable<'_>) -> Vec<Option
         for at in lines.rows_on(link.page.index()) {
             let row = &lines.rows[at];
             // Programs draw link boxes a little off the text; the middle of the row must lie inside, within a point.
-            let middle = (row.y0 + row.y1) / 2.0;
+            let middle = f32::midpoint(row.y0, row.y1);
             let overlaps =
                 link.rect.x1.points() > row.x0 - 2.0 && link.rect.x0.points() < row.x1 + 2.0;
             if middle > y0 - 1.0 && middle < y1 + 1.0 && overlaps && links[at].is_none() {

@@ -3,7 +3,9 @@
 use stemma_document::text;
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::terms::is_cjk;
-use stemma_reading::vocabulary::{CLOSING_TITLES, CONTENTS_TITLES};
+use stemma_reading::vocabulary::{
+    CLOSING_TITLES, COMPANY_GROUPS, CONTENTS_TITLES, SIGNATURE_TITLES,
+};
 use unicode_normalization::UnicodeNormalization;
 
 use super::numbering;
@@ -110,12 +112,7 @@ fn dice_coefficient(a: &str, b: &str) -> f32 {
             }
         }
     }
-    let total = a.len() + b.len();
-    if total == 0 {
-        0.0
-    } else {
-        2.0 * shared as f32 / total as f32
-    }
+    (2 * shared) as f32 / (a.len() + b.len()).max(1) as f32
 }
 
 /// Whether a normalized title closes a filing (`Signatures`, `Exhibit Index`). Such sections are siblings of the PARTs.
@@ -125,7 +122,7 @@ pub(super) fn is_closing(key: &str) -> bool {
 
 /// Whether a normalized title is the one of signatures.
 pub(super) fn is_signature(key: &str) -> bool {
-    matches!(key, "signature" | "signatures" | "powerofattorney")
+    SIGNATURE_TITLES.contains(key)
 }
 
 /// Number of words; two characters of a script without spaces count as one word.
@@ -163,8 +160,7 @@ pub(super) fn is_company_name(text: &str) -> bool {
     let last = words.last().copied().unwrap_or_default();
     words.len() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
-        && (ends_company_name(last)
-            || matches!(normalize_key(last).as_str(), "companies" | "subsidiaries"))
+        && (ends_company_name(last) || COMPANY_GROUPS.contains(&normalize_key(last)))
 }
 
 /// Whether a normalized line is the heading of a table of contents.

@@ -10,6 +10,7 @@ use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
 use super::page_labels::SeriesLabel;
 use super::titles;
+use super::weights::TITLE_GAP;
 
 /// An entry of a table of contents; a wrapped title joins several rows.
 #[derive(Debug, Clone)]
@@ -324,7 +325,8 @@ impl<'a> TocReader<'_, 'a> {
         let close = above.page == row.page && row.gap < 1.0;
         let number_alone = parse_heading(&last.title).is_some_and(|head| head.rest.is_empty())
             || numbering::first_number(&last.title).is_some_and(|n| n.rest.is_empty());
-        let near = above.page == row.page && row.gap < 2.5 && number_alone && last.label.is_none();
+        let near =
+            above.page == row.page && row.gap < TITLE_GAP && number_alone && last.label.is_none();
         if !(close || near) || other_target || last.title.len() > 300 {
             return false;
         }

@@ -33,6 +33,8 @@ pub(super) const CLOSE: f32 = 0.9;
 pub(super) const LABEL_GAP: f32 = 1.0;
 /// Rows of a table, and lines of one style, are closer than this. A title may be as far below its number.
 pub(super) const JOINED: f32 = 1.2;
+/// A title is at most as far below its number alone on a line, and its next line below the one before.
+pub(super) const TITLE_GAP: f32 = 2.5;
 /// Two blank lines.
 pub(super) const BLANK_LINES: f32 = 2.0;
 

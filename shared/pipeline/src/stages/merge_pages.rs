@@ -480,7 +480,7 @@ fn as_read(line: &Line, page: &Page, read: &Page) -> Line {
 
 // Whether the middle of `line` lies within `stated`, and most of its width.
 fn covers(stated: &Line, line: &Line) -> bool {
-    let middle = (line.rect.y0.points() + line.rect.y1.points()) / 2.0;
+    let middle = f32::midpoint(line.rect.y0.points(), line.rect.y1.points());
     let within = stated.rect.y0.points() <= middle && middle <= stated.rect.y1.points();
     let left = line.rect.x0.points().max(stated.rect.x0.points());
     let right = line.rect.x1.points().min(stated.rect.x1.points());

@@ -7,7 +7,9 @@ use stemma_document::english_words::{self, MONTHS};
 
 use super::currency::Currency;
 use super::{NumberMention, NumberRole};
-use crate::vocabulary::{NUMBER_LABELS, NUMBER_SCALES};
+use crate::vocabulary::{
+    COMPARING_WORDS, NUMBER_LABELS, NUMBER_SCALES, ORDINAL_ENDS, PERCENT_WORDS, PLURAL_NOUNS,
+};
 
 // Words after a number that may name what it counts.
 const COUNTED_WORDS: usize = 3;
@@ -105,9 +107,11 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         .to_lowercase();
     let currency_at = currency_start(chars, start);
     let glued = scale_of(&suffix);
+    // `the 1990s`, which are no amount either.
+    let ordinal = ORDINAL_ENDS.contains(&suffix) || suffix == "s";
     let scale = match suffix.as_str() {
-        "" => None,
-        "x" | "th" | "st" | "nd" | "rd" | "s" => None,
+        "" | "x" => None,
+        _ if ordinal => None,
         _ if glued.is_some() && (currency_at.is_some() || suffix.len() > 1) => glued,
         // `3M`, `10K`.
         _ => return (None, suffix_end),
@@ -128,7 +132,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     // `5%`, `5 %`, `(5)%`.
     let rest: String = chars[suffix_end..].iter().take(3).collect();
     let rest = rest.trim_start_matches([' ', ')']);
-    let percent = rest.starts_with('%') || word == "percent" || word == "percentage";
+    let percent = rest.starts_with('%') || PERCENT_WORDS.contains(&word);
     let sign_at = currency_at.unwrap_or(start);
     let sign = sign_at.checked_sub(1).map(|at| chars[at]);
     let dashed = sign == Some('-')
@@ -145,7 +149,6 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         .map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
     let measured =
         percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
-    let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
     let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
     let until = if spelled_scale.is_some() {
         word_end
@@ -205,17 +208,12 @@ fn counts_things(chars: &[char], at: usize) -> bool {
         let (word, end) = next_word(chars, at);
         let begins = end - word.chars().count().min(end);
         let lower = chars[begins..end].iter().all(|c| c.is_lowercase());
-        if word.is_empty()
-            || !lower
-            || is_stop_word(&word)
-            || word == "compared"
-            || word == "versus"
-        {
+        if word.is_empty() || !lower || is_stop_word(&word) || COMPARING_WORDS.contains(&word) {
             return false;
         }
         let plural =
             word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
-        if plural || word == "people" {
+        if plural || PLURAL_NOUNS.contains(&word) {
             return true;
         }
         at = end;

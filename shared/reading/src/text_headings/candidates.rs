@@ -5,6 +5,7 @@ use stemma_document::english_words;
 use crate::heading_look::TitleText;
 use crate::numerals::{han_digit, parse_han, parse_letter, parse_roman};
 use crate::title;
+use crate::vocabulary::HEADING_WORDS;
 
 // Limits of a heading, including continuation lines.
 const MAX_CHARS: usize = 160;
@@ -275,13 +276,14 @@ fn parse_word_label(line: &str) -> Option<HeadingLabel<'_>> {
     if !word.starts_with(char::is_uppercase) || word.len() > 12 {
         return None;
     }
-    let kind = match word.trim_end_matches(['.', ':']).to_lowercase().as_str() {
-        "volume" | "book" | "title" | "part" => HeadingKind::Part,
-        "appendix" | "annex" | "schedule" | "exhibit" => HeadingKind::Appendix,
+    let word = word.trim_end_matches(['.', ':']).to_lowercase();
+    let kind = match HEADING_WORDS.get(&word)? {
+        "part" => HeadingKind::Part,
+        "appendix" => HeadingKind::Appendix,
         "chapter" => HeadingKind::Chapter,
-        "article" | "amendment" => HeadingKind::Article,
+        "article" => HeadingKind::Article,
         "item" => HeadingKind::Item,
-        "section" | "sec" => HeadingKind::Section,
+        "section" => HeadingKind::Section,
         "note" => HeadingKind::Note,
         _ => return None,
     };

@@ -11,6 +11,7 @@ use tantivy::query::Bm25StatisticsProvider;
 
 use super::passage_set::PassageSet;
 use super::schema::Fields;
+use super::scope_statistics::inverse_frequency;
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 
@@ -46,7 +47,7 @@ impl Evidence {
                 .collect();
             subjects.push(Subject {
                 word: word.to_owned(),
-                weight: (1.0 + (total - passages + 0.5) / (passages + 0.5)).ln(),
+                weight: inverse_frequency(total, passages),
                 phrases,
             });
         }

@@ -11,7 +11,7 @@ use stemma_document::english_words::MONTHS;
 use stemma_reading::companies::is_legal_form;
 use stemma_reading::question_words::is_question_word;
 use stemma_reading::tokenizer::{for_each_word, is_stop_word, tokenize};
-use stemma_reading::vocabulary::{BEFORE_NAMES, PART_WORDS};
+use stemma_reading::vocabulary::{BEFORE_NAMES, GENITIVES, PART_WORDS, PERIOD_MARKS};
 use tantivy::Term;
 use tantivy::query::{PhraseQuery, Query as IndexQuery};
 
@@ -198,8 +198,7 @@ impl MissingTerms<'_> {
         let year = text
             .parse()
             .is_ok_and(|year| self.parsed.period.years.contains(&year));
-        let is_period =
-            year || matches!(text, "q1" | "q2" | "q3" | "q4" | "fy") || MONTHS.contains(&text);
+        let is_period = year || PERIOD_MARKS.contains(text) || MONTHS.contains(&text);
         let is_part = PART_WORDS.contains(text)
             || is_number && (PART_WORDS.contains(before) || MONTHS.contains(&before));
         // `737 MAX` is a name, `500 MHz` is not.
@@ -208,8 +207,9 @@ impl MissingTerms<'_> {
             || words
                 .get(at + 1)
                 .is_some_and(|next| next.upper && next.word.len() > 2);
-        let is_small =
-            at > start && text == "of" && words.get(at + 1).is_some_and(|next| next.capital);
+        let is_small = at > start
+            && GENITIVES.contains(text)
+            && words.get(at + 1).is_some_and(|next| next.capital);
         let is_capital = word.capital && !is_stop_word(text) && starts_as_name;
         !is_known && !is_period && !is_part && (is_small || is_capital)
     }

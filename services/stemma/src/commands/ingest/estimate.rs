@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt};
 use serde::Serialize;
 use stemma_document::{Extent, SourceBody, SourceFormat};
 use stemma_extract::{EncodedSource, ExtractJob, Extractor, Task};
+use stemma_operations::text::money;
 use stemma_pipeline::sources::file_path;
 use stemma_pipeline::stages::split_extracted;
 use stemma_pipeline::{
@@ -15,7 +16,7 @@ use stemma_pipeline::{
 
 use crate::children;
 use crate::config::Config;
-use crate::cost::{PriceList, money};
+use crate::cost::PriceList;
 use crate::error::CommandError;
 use crate::table::thousands;
 

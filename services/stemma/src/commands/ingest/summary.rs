@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use stemma_catalog::property::quality_value;
+use stemma_document::rounding::rounded;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, PublishedTree, TreeObject, blob_keys,
 };
@@ -366,7 +367,7 @@ impl IngestSummary<'_> {
             "pages": tally.pages,
             "paused": if let IngestEnd::Paused(reason) = self.end { Some(reason) } else { None },
             "cost": self.usage,
-            "seconds": (self.seconds * 1000.0).round() / 1000.0,
+            "seconds": rounded(self.seconds, 3),
             "failures": tally.failures,
             "duplicates": duplicates.collect::<Vec<_>>(),
             "removed": self.batch.removed,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use stemma_archive::{Archive, SearchRequest, TreeSearchReport, is_store_error};
+use stemma_document::rounding::rounded;
 use stemma_retrieval::AppliedFilter;
 use stemma_retrieval::search::MissingTerm;
 
@@ -132,7 +133,7 @@ async fn answer_line(
     }
     let started = Instant::now();
     let view = reader.search(&request).await?;
-    let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+    let latency_ms = rounded(started.elapsed().as_secs_f64() * 1e3, 2);
     let hits = view.hits.iter().map(|hit| (hit.locator.clone(), hit.score));
     let sections = view.reasoning.is_some().then(|| hits.collect());
     let ranked_pages = stemma_evaluation::retrieval::ranked_pages(&view);

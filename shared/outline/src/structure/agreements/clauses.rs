@@ -6,6 +6,7 @@ use super::{TITLE_WORDS, clause_number, is_listed, is_titled, plain_number, star
 use crate::structure::line_features::{LineFeatures, LineTable};
 use crate::structure::numbering::{self, NumberClass, TitleNumber};
 use crate::structure::titles;
+use crate::structure::weights::TITLE_GAP;
 
 // Fewer plain numbers are a list.
 const PLAIN_CLAUSES: usize = 5;
@@ -208,7 +209,7 @@ fn clause_of_rows(lines: &LineTable<'_>, rows: (usize, usize), depth: u32) -> Ag
 fn title_below(lines: &LineTable<'_>, at: usize, end: usize) -> Option<usize> {
     let row = &lines.rows[at];
     let next = lines.rows.get(at + 1)?;
-    let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
+    let near = at + 1 < end && next.page == row.page && next.gap < TITLE_GAP && !next.running;
     let title =
         next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
     let alike = next.centered == row.centered || next.caps;

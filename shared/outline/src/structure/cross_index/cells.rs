@@ -1,7 +1,9 @@
 //! Cells of a cross-reference index.
 
 use stemma_document::Line;
-use stemma_reading::vocabulary::{EMPTY_ANSWERS, INDEX_COLUMNS, INDEX_TITLES, OPEN_TITLE_ENDS};
+use stemma_reading::vocabulary::{
+    DOCUMENTS_ELSEWHERE, EMPTY_ANSWERS, INDEX_COLUMNS, INDEX_TITLES, OPEN_TITLE_ENDS,
+};
 
 use super::{IndexNote, IndexRow};
 use crate::structure::line_cells::{are_apart, largest_size};
@@ -49,8 +51,7 @@ pub(super) fn sub_item(text: &str) -> Option<(char, &str)> {
 }
 
 pub(super) fn is_index_title(key: &str) -> bool {
-    let cross = key.contains("crossreference") || key.contains("crossreferenced");
-    (cross && key.len() < 80) || INDEX_TITLES.contains(key)
+    (key.contains("crossreference") && key.len() < 80) || INDEX_TITLES.contains(key)
 }
 
 pub(super) fn note_of(words: &str) -> Option<IndexNote> {
@@ -59,8 +60,9 @@ pub(super) fn note_of(words: &str) -> Option<IndexNote> {
     if EMPTY_ANSWERS.contains(&key) {
         return Some(IndexNote::NotApplicable);
     }
-    let elsewhere = key.contains("proxystatement") || key.contains("incorporatedbyreference");
-    elsewhere.then_some(IndexNote::ByReference)
+    DOCUMENTS_ELSEWHERE
+        .occurs_in(&key)
+        .then_some(IndexNote::ByReference)
 }
 
 // `4-6*`: the text, and the mark of a footnote behind it.

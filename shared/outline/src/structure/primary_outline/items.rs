@@ -1,6 +1,8 @@
 //! Adds the PARTs and Items of a filing, and what follows them.
 
 use stemma_document::EvidenceSource;
+use stemma_document::roman_numerals::format_roman;
+use stemma_reading::vocabulary::CAUTIONS;
 
 use super::{LocatedCandidates, OutlineBuilder};
 use crate::structure::exhibits::BoundDocument;
@@ -189,12 +191,12 @@ impl OutlineBuilder<'_, '_> {
             if part == 0 || std::mem::replace(&mut present[part], true) {
                 continue;
             }
-            let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
+            let numeral = format_roman(items[item.key].part.into());
             let rows = (item.rows.0, item.rows.0);
             self.insert(OutlineHead {
                 title: format!("PART {numeral}"),
                 unconfirmed: true,
-                number: Some(numeral.to_string()),
+                number: Some(numeral),
                 ..self.grammar_head(rows, RANK_STEP)
             });
         }
@@ -209,9 +211,8 @@ impl OutlineBuilder<'_, '_> {
             .map_or(document.rows.start, |item| item.rows.0);
         for at in document.rows.start..first {
             let row = &self.lines.rows[at];
-            let names_caution =
-                row.key.contains("forwardlooking") || row.key.starts_with("cautionary");
-            if !names_caution || !is_title(row, row.bold || row.caps || row.centered) {
+            if !CAUTIONS.occurs_in(&row.key) || !is_title(row, row.bold || row.caps || row.centered)
+            {
                 continue;
             }
             let wraps = self.lines.next_on_page(at).is_some_and(|next| {

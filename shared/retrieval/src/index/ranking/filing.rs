@@ -10,7 +10,7 @@ use super::score_parts::{ScorePart, ScoreParts};
 use crate::index::document_fit::DocumentFit;
 use crate::index::passage_set::PassageSet;
 use crate::index::schema::Fields;
-use crate::index::scope_statistics::ScopeStatistics;
+use crate::index::scope_statistics::{K1, ScopeStatistics, saturate};
 use crate::lexicon::EntryKind;
 use crate::parsed_query::ParsedQuery;
 
@@ -69,7 +69,7 @@ impl FilingRules<'_> {
                             }
                             // Without length: a phrase is worth as much on a long page as on a short one.
                             let times = postings.term_freq() as f32;
-                            let score = weight * times * 2.2 / (times + 1.2);
+                            let score = weight * saturate(times, K1);
                             found[at].push(score);
                             if score > best_scores[at] {
                                 best_scores[at] = score;

@@ -89,7 +89,7 @@ impl WordScorer {
             }
         }
         for (first, second, distance) in &self.pairs {
-            let weight = PAIR_WEIGHT * (self.weights[*first] + self.weights[*second]) / 2.0;
+            let weight = PAIR_WEIGHT * f32::midpoint(self.weights[*first], self.weights[*second]);
             let scores: Vec<f32> = (0..passages.len())
                 .map(|at| {
                     let times =
