@@ -146,8 +146,8 @@ pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
                 open = StatedPeriod::default();
             }
             // `Year Ended` is a length; the word alone is not.
-            let is_length = part.length != Some(12)
-                || next.is_some_and(|next| AFTER_LENGTHS.contains(next));
+            let is_length =
+                part.length != Some(12) || next.is_some_and(|next| AFTER_LENGTHS.contains(next));
             // `Three Months Ended June 30, Year Ended June 30,`
             let is_new = part.length.is_some() && is_length;
             let has_words = PERIOD_NAMES.get(word) == Some("year")

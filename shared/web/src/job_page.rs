@@ -145,16 +145,17 @@ impl JobView<'_> {
             ..
         } = self.spending;
         let budget = budget.unwrap_or_default();
-        let money = nanodollars.map_or("price unknown".into(), dollars);
+        let in_dollars = |nanodollars: u64| money(nanodollars as f64 / NANOS_PER_DOLLAR);
+        let cost = nanodollars.map_or("price unknown".into(), in_dollars);
         let of_money = budget
             .nanodollars
-            .map(|limit| format!(" of {}", money(limit as f64 / NANOS_PER_DOLLAR)));
+            .map(|limit| format!(" of {}", in_dollars(limit)));
         let of_tokens = budget.tokens.map(|limit| format!(" of {}", grouped(limit)));
         if tokens == 0 && budget == JobBudget::default() {
             return "no model calls".into();
         }
         format!(
-            "{money}{}, {}{} tokens",
+            "{cost}{}, {}{} tokens",
             of_money.unwrap_or_default(),
             grouped(tokens),
             of_tokens.unwrap_or_default()

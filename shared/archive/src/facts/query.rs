@@ -86,8 +86,9 @@ impl PeriodQuery {
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let text = text.trim();
         let invalid = || {
-            let message =
-                format!("`{text}` is not a period: write 2024, 2024-12-31 or 2024-01-01/2024-12-31");
+            let message = format!(
+                "`{text}` is not a period: write 2024, 2024-12-31 or 2024-01-01/2024-12-31"
+            );
             ApiError::invalid_field("/period", message)
         };
         let date = |text: &str| text.parse::<Date>().map_err(|()| invalid());

@@ -388,7 +388,8 @@ impl IndexReader<'_, '_> {
             }
             text.push_str(&self.lines.rows[next].key);
         }
-        let note = if DOCUMENTS_ELSEWHERE.occurs_in(&text) {
+        let elsewhere = DOCUMENTS_ELSEWHERE.occurs_in(&text);
+        let note = if elsewhere {
             IndexNote::ByReference
         } else {
             IndexNote::NotApplicable

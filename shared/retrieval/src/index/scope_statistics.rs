@@ -72,14 +72,13 @@ impl<'s> ScopeStatistics<'s> {
             }
             None => self.searcher.doc_freq(term)? as f32,
         };
-        Ok(((self.passages - count + 0.5).max(0.5) / (count + 0.5)).ln_1p())
+        Ok(inverse_frequency(self.passages, count))
     }
 
     /// The inverse document frequency of a term in the whole index.
     pub(super) fn global_idf(&self, term: &Term) -> tantivy::Result<f32> {
         let count = self.searcher.doc_freq(term)? as f32;
-        let all = self.searcher.num_docs() as f32;
-        Ok(((all - count + 0.5).max(0.5) / (count + 0.5)).ln_1p())
+        Ok(inverse_frequency(self.searcher.num_docs() as f32, count))
     }
 
     /// The factor of a word that occurs `times` in a passage of `length` words: 0 to 2.2 (BM25).
@@ -101,6 +100,11 @@ impl<'s> ScopeStatistics<'s> {
         }
         factors
     }
+}
+
+/// The inverse document frequency (BM25) of a term that `count` of all passages have.
+pub(super) fn inverse_frequency(all: f32, count: f32) -> f32 {
+    ((all - count + 0.5).max(0.5) / (count + 0.5)).ln_1p()
 }
 
 /// The factor of a word that occurs `times`, by the factor of the passage's length.
