@@ -12,11 +12,11 @@ use super::answer::{
 };
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
+use super::draft_answer::{DraftAnswer, DraftCitation, DraftClaim};
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
 use super::page_vision::Picture;
-use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
 use super::tagged_facts::TaggedFacts;

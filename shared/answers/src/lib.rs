@@ -19,6 +19,7 @@ mod context;
 mod decompose;
 mod describe;
 mod document_scope;
+mod draft_answer;
 mod event;
 mod figures;
 mod final_answer;

@@ -6,8 +6,8 @@ use stemma_reading::period::{StatedPeriod, head_period};
 use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
 use stemma_reading::text_words::{without_parentheses, words};
 
+use super::draft_answer::DraftOperand;
 use super::figures::{CitedText, best_row, cell_scales, check_column};
-use super::prompt::DraftOperand;
 use super::prose::FigureClauses;
 use super::row_names::RowNames;
 use super::statement::Statement;

@@ -7,6 +7,7 @@ use stemma_llm::request::OutputSchema;
 
 use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
+use super::draft_answer::DraftAnswer;
 use super::page_vision::{MAX_PICTURES, Picture};
 use super::request::ConversationTurn;
 use crate::tree_search::{Prompt, one_line};
@@ -48,94 +49,9 @@ pub(super) const STANDALONE_INSTRUCTIONS: &str = "A conversation goes on with on
 understood without the conversation: put in the company, the document, the year and the subject it leaves out. Change nothing else; add \
 nothing. If it can be understood alone, repeat it.";
 
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct DraftAnswer {
-    pub(super) answerable: bool,
-    #[serde(default, rename = "answer")]
-    pub(super) final_answer: Option<FinalAnswer>,
-    // Parts of the question that the passages do not answer.
-    #[serde(default)]
-    pub(super) missing: Vec<String>,
-    #[serde(default)]
-    pub(super) claims: Vec<DraftClaim>,
-    #[serde(default)]
-    pub(super) confidence: f64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct DraftClaim {
-    pub(super) statement: String,
-    #[serde(default)]
-    pub(super) citations: Vec<DraftCitation>,
-    #[serde(default)]
-    pub(super) computation: Option<DraftComputation>,
-    // Numbers of the pictures that show it.
-    #[serde(default)]
-    pub(super) pictures: Vec<i64>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DraftComputation {
-    pub(super) formula: String,
-    pub(super) operands: Vec<DraftOperand>,
-    // The figure as the statement writes it.
-    pub(super) result: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DraftOperand {
-    pub(super) name: String,
-    // Which citation of the claim, from 1.
-    pub(super) citation: i64,
-    pub(super) value: String,
-    pub(super) row: String,
-    pub(super) period: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct DraftCitation {
-    pub(super) passage: i64,
-    #[serde(default)]
-    pub(super) quote: String,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct StandaloneQuestion {
     pub(super) standalone: String,
-}
-
-impl DraftAnswer {
-    // Whether nothing is left open.
-    pub(super) fn is_complete(&self) -> bool {
-        self.answerable && self.missing.is_empty()
-    }
-
-    // Indexes of the passages that it cites, each once.
-    pub(super) fn cited_passages(&self) -> Vec<usize> {
-        let mut cited = Vec::new();
-        let citations = self.claims.iter().flat_map(|claim| &claim.citations);
-        for at in citations.filter_map(|one| usize::try_from(one.passage - 1).ok()) {
-            if !cited.contains(&at) {
-                cited.push(at);
-            }
-        }
-        cited
-    }
-
-    // A later draft replaces this one unless it says less.
-    pub(super) fn improved_by(self, later: Self) -> Self {
-        let open = |draft: &Self| {
-            let claims = std::cmp::Reverse(draft.claims.len());
-            (!draft.answerable, draft.missing.len(), claims)
-        };
-        if self.answerable && open(&later) > open(&self) {
-            self
-        } else {
-            later
-        }
-    }
 }
 
 /// The instructions of an answer, from pictures too if it `sees`.
@@ -373,6 +289,7 @@ fn short_line(text: &str, max_chars: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draft_answer::{DraftCitation, DraftClaim};
 
     #[test]
     fn oversized_replies_are_rejected() {

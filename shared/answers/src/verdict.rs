@@ -11,9 +11,9 @@ use stemma_reading::tables::page::Cell;
 
 use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
+use super::draft_answer::DraftClaim;
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::polarity::direction_of;
-use super::prompt::DraftClaim;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::tagged_facts::{DeclaredCheck, check_declared, foreign_company};

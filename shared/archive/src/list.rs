@@ -170,8 +170,11 @@ impl Archive {
             ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
         };
         if order != DocumentOrder::default() {
-            let positions = contents.documents.into_iter();
-            let mut documents: Vec<_> = positions.map(|it| (order.position(&it), it)).collect();
+            let mut documents: Vec<_> = contents
+                .documents
+                .into_iter()
+                .map(|it| (order.position(&it), it))
+                .collect();
             documents.sort_by(|(one, _), (other, _)| order.compare(one, other));
             contents.documents = documents.into_iter().map(|(_, it)| it).collect();
         }

@@ -86,19 +86,25 @@ impl BodyLook {
 
     /// From lines with their texts. Where few letters are text, as on slides, all lines count.
     pub fn from_lines<'l>(lines: impl IntoIterator<Item = (&'l str, &'l Line)>) -> Self {
-        let lines = lines.into_iter().map(|(text, line)| {
-            let is_text = terms::count(text) >= TEXT_WORDS;
-            (TextLook::from(line), text.len(), is_text)
-        });
-        let lines: Vec<(TextLook, usize, bool)> = lines.collect();
-        let (mut all, mut text) = (0, 0);
-        for (_, letters, is_text) in &lines {
-            all += letters;
-            text += if *is_text { *letters } else { 0 };
-        }
+        let lines: Vec<(TextLook, usize, bool)> = lines
+            .into_iter()
+            .map(|(text, line)| {
+                let is_text = terms::count(text) >= TEXT_WORDS;
+                (TextLook::from(line), text.len(), is_text)
+            })
+            .collect();
+        let all: usize = lines.iter().map(|(_, letters, _)| letters).sum();
+        let text: usize = lines
+            .iter()
+            .filter(|(.., is_text)| *is_text)
+            .map(|(_, letters, _)| letters)
+            .sum();
         let has_text = text * TEXT_SHARE >= all;
-        let lines = lines.into_iter();
-        Self::new(lines.map(|(look, letters, is_text)| (look, letters, is_text && has_text)))
+        Self::new(
+            lines
+                .into_iter()
+                .map(|(look, letters, is_text)| (look, letters, is_text && has_text)),
+        )
     }
 
     /// In points.

@@ -100,7 +100,7 @@ impl Deref for WordList {
     }
 }
 
-/// Words with what they stand for, in the order of their files: `cashflow = cash flow`.
+/// Words with their meanings, in the order of their files: `cashflow = cash flow`.
 #[derive(Debug)]
 pub struct WordMap {
     pairs: Vec<(&'static str, &'static str)>,

@@ -14,7 +14,7 @@ use super::AnswerBuilder;
 use crate::AnswerError;
 use crate::answer::{AnswerStep, ReadSection, StepKind};
 use crate::context::SectionRequest;
-use crate::prompt::DraftAnswer;
+use crate::draft_answer::DraftAnswer;
 use crate::request::AnswerMode;
 use crate::tools::{self, AgentStep, DONE_TOOL, ToolSet};
 

@@ -2,8 +2,9 @@
 
 use super::{AnswerBuilder, LIMIT_CODE};
 use crate::answer::{Degradation, StepKind};
+use crate::draft_answer::DraftAnswer;
 use crate::page_vision::Picture;
-use crate::prompt::{self, DraftAnswer};
+use crate::prompt;
 use crate::tree_search::LlmSession;
 
 impl AnswerBuilder<'_, '_> {

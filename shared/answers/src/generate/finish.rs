@@ -6,7 +6,7 @@ use stemma_store::PortResult;
 use super::AnswerBuilder;
 use crate::answer::{Answer, AnswerOutcome, SearchSummary, StepKind};
 use crate::claims::{self, ComposedAnswer};
-use crate::prompt::DraftAnswer;
+use crate::draft_answer::DraftAnswer;
 use crate::store::degraded_id;
 use crate::tree_search::LlmSession;
 

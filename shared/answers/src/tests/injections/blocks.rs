@@ -1,7 +1,7 @@
 //! Claims about rows whose labels are in several blocks of a page.
 
 use super::judge;
-use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
+use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
 use crate::quote_target::QuoteTarget;
 
 const LINES: [&str; 16] = [

@@ -2,7 +2,7 @@
 
 use super::rows::{SIMILAR_ROWS, copied_claim, similar};
 use super::{INJECTIONS, Random, Table, grouped};
-use crate::prompt::DraftClaim;
+use crate::draft_answer::DraftClaim;
 
 // A claim that says that the figure of 2022 of a row is above or below another.
 fn bound_claim(table: &Table, row: usize, words: &str, figure: &str) -> DraftClaim {

@@ -1,8 +1,8 @@
 //! Claims over a table that goes on from the page before.
 
 use super::{judge_pages, placed_line};
+use crate::draft_answer::{DraftCitation, DraftClaim};
 use crate::figures::CitedPages;
-use crate::prompt::{DraftCitation, DraftClaim};
 use crate::quote_target::QuoteTarget;
 use stemma_document::{Page, Pt};
 

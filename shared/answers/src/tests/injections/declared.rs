@@ -6,8 +6,8 @@ use stemma_document::{Page, PageNo, Pt};
 use stemma_xbrl::{FactTable, read_facts};
 
 use super::{INJECTIONS, Random, judge_declared, placed_line};
+use crate::draft_answer::{DraftCitation, DraftClaim};
 use crate::figures::CitedPages;
-use crate::prompt::{DraftCitation, DraftClaim};
 use crate::quote_target::QuoteTarget;
 use crate::verdict::Verdict;
 

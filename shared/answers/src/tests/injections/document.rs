@@ -1,8 +1,8 @@
 //! Documents written by hand, with wrong claims over them and the right ones that the same text supports.
 
 use super::judge_pages;
+use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
 use crate::figures::CitedPages;
-use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
 use crate::quote_target::QuoteTarget;
 
 // Lines, and claims over them.

@@ -4,7 +4,7 @@ use super::{
     CAPEX, CASH_FLOW, COST, CURRENT_ASSETS, CURRENT_LIABILITIES, INJECTIONS, INVENTORIES, NET,
     OPERATING, RECEIVABLES, REVENUE, ROWS, Random, Table, grouped, printed,
 };
-use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
+use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
 
 /// What a claim is about, so that faults can be put into it.
 #[derive(Clone)]

@@ -16,8 +16,8 @@ use stemma_xbrl::FactTable;
 
 use crate::citation::{Citation, QuoteMatch};
 use crate::claims::CheckedCitation;
+use crate::draft_answer::{DraftClaim, DraftOperand};
 use crate::figures::{CitedPages, CitedText};
-use crate::prompt::{DraftClaim, DraftOperand};
 use crate::quote::check_quote;
 use crate::quote_target::QuoteTarget;
 use crate::tagged_facts::TaggedFacts;

@@ -2,7 +2,7 @@
 
 use super::faults::{NAMES, value_of};
 use super::{INJECTIONS, Random, Table, grouped};
-use crate::prompt::{DraftCitation, DraftClaim, DraftComputation};
+use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation};
 
 // Each table is asked for a part of the claims, so that every one is judged over 20 or 25 tables and the test ends in seconds.
 const RIGHT_ROUNDS: usize = 5;

@@ -1,7 +1,7 @@
 //! Claims that say something else than the clause they cite.
 
 use super::document::Document;
-use crate::prompt::{DraftComputation, DraftOperand};
+use crate::draft_answer::{DraftComputation, DraftOperand};
 
 #[test]
 fn a_claim_agrees_with_its_sentence_on_what_happened() {
