@@ -132,7 +132,7 @@ async fn operators_hold_in_searches_with_a_model() {
     let query = QuerySettings::default();
     let server = start_with_model_and(answer_model(&provider), query).await;
     for strategy in ["beam", "best_first", "mcts"] {
-        let search = json!({ "query": "What about R&D spending? -anvils", "strategy": strategy, "explain": true });
+        let search = json!({ "query": "What about R&D spending? -anvils", "strategy": strategy });
         let found = server.post("/v1/search", &search.to_string()).await;
         assert_eq!(found.status, 200, "{strategy}: {}", found.body);
         let found = found.json();
@@ -140,10 +140,6 @@ async fn operators_hold_in_searches_with_a_model() {
         assert!(
             hits.iter()
                 .all(|hit| !hit["path"].to_string().contains("Business")),
-            "{strategy}: {found}"
-        );
-        assert!(
-            hits.iter().any(|hit| hit["parts"]["model"].is_number()),
             "{strategy}: {found}"
         );
         let routed = found["routed"].as_array().unwrap();
