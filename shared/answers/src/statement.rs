@@ -104,7 +104,7 @@ impl<'a> Statement<'a> {
     pub(super) fn period_of(&self, figure: usize) -> Option<StatedPeriod> {
         let period = |at: usize| self.periods.get(at).map(|mention| mention.period);
         let start = |at: usize| self.figures[at].at.start;
-        if says(&self.text, &IN_ORDER) && self.periods.len() == self.figures.len() {
+        if says(self.text, &IN_ORDER) && self.periods.len() == self.figures.len() {
             return period(figure);
         }
         let next = self

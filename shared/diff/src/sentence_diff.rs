@@ -122,12 +122,15 @@ fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
     (!words.is_empty() && words.len() < sentence.len()).then_some(words)
 }
 
+// Sentences of left and right, and their common words.
+type RewordedPair = (u32, u32, u32);
+
 // Pairs sentences that share at least half of their words, the most similar first.
 fn pair_similar(
     (left, mut ones): (&DocumentFeatures<'_>, Vec<u32>),
     (right, mut others): (&DocumentFeatures<'_>, Vec<u32>),
     lexicon: &Lexicon,
-) -> (Vec<(u32, u32, u32)>, Vec<u32>, Vec<u32>) {
+) -> (Vec<RewordedPair>, Vec<u32>, Vec<u32>) {
     let mut postings: HashMap<Word, Vec<u32>> = HashMap::new();
     for (rank, at) in others.iter().enumerate() {
         for word in distinct_words(right.sentence(*at), lexicon) {
@@ -170,7 +173,7 @@ fn pair_similar(
             .for_each(|rank| shared[rank as usize] = 0);
     }
     candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
+    let mut pairs: Vec<RewordedPair> = Vec::new();
     let mut paired: [HashSet<u32>; 2] = Default::default();
     for (_, one, other, common) in candidates {
         if !paired[0].contains(&one) && !paired[1].contains(&other) {
