@@ -31,7 +31,7 @@ pub struct Config {
     pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<ExtraModel>,
-    /// The vision model; its provider is that of `model`, or of an entry of `models`.
+    /// The vision model. It uses the provider of `model`, or of an entry of `models`.
     pub vision: VisionSettings,
     pub embeddings: EmbeddingsConfig,
     /// A folder with custom prompts, `<stage>.md` each; empty: the built-in prompts.

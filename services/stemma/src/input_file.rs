@@ -17,7 +17,7 @@ pub struct InputFile {
     /// Folder path below where it was found, and its name; `/`-separated. Equal names from several arguments begin with
     /// the folders that tell them apart.
     pub relative_path: String,
-    /// The folder it was found in, or that of a file given by name.
+    /// The folder it was found in; of a file given by name, its folder.
     pub root: PathBuf,
     /// Facts that the sidecar of its folder states, by their stable names.
     pub stated: BTreeMap<String, String>,

@@ -17,6 +17,9 @@ const MAX_COMPARED: usize = 3;
 // Minimum share of common words of a reworded sentence.
 const MIN_REWORDED_SHARE: f32 = 0.5;
 
+// A sentence of the left, one of the right, and their common words.
+pub(super) type RewordedPair = (u32, u32, u32);
+
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SentenceDiff {
     pub(super) left_words: u64,
@@ -27,8 +30,7 @@ pub(super) struct SentenceDiff {
     pub(super) removed: Vec<u32>,
     // Indexes of sentences of the right only.
     pub(super) added: Vec<u32>,
-    // Sentences of left and right, and their common words.
-    pub(super) reworded: Vec<(u32, u32, u32)>,
+    pub(super) reworded: Vec<RewordedPair>,
 }
 
 impl SentenceDiff {
@@ -121,9 +123,6 @@ fn row_label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
     let words = lettered_words(sentence, lexicon);
     (!words.is_empty() && words.len() < sentence.len()).then_some(words)
 }
-
-// Sentences of left and right, and their common words.
-type RewordedPair = (u32, u32, u32);
 
 // Pairs sentences that share at least half of their words, the most similar first.
 fn pair_similar(

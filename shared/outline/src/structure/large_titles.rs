@@ -44,7 +44,7 @@ pub(super) fn lower_lone_titles(heads: &mut [OutlineHead], document: &Document<'
             .get(&look_of(lines, head))
             .is_some_and(|look| look.3 == 1);
         let is_larger = row.size > sections + LARGER && !style_of(lines, row).is_numbered();
-        // The rank above all layout headings is that of a headline (ADR 0008).
+        // A headline ranks above all headings found by layout (ADR 0008).
         if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
             continue;
         }

@@ -83,7 +83,7 @@ impl Router<'_> {
         if passages == 0 || is_capitalized && passages <= MAX_TYPO_PASSAGES {
             return Ok(true);
         }
-        // The stem of a misspelled name may be that of another word: `Coring` has the stem of `core`.
+        // A misspelled name may have the stem of another word: `Coring` and `core`.
         if !is_capitalized || stem == word.word {
             return Ok(false);
         }
