@@ -14,6 +14,8 @@ use stemma_document::{
     Collection, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
 };
 use stemma_extract::EncodedSource;
+use stemma_reading::document_reading::LineReadings;
+use stemma_reading::tables::FigureTable;
 use stemma_retrieval::DocumentScope;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Env;
@@ -225,6 +227,11 @@ impl Archive {
         self.store.load_facts(published).await
     }
 
+    /// The tables of a tree's document.
+    pub async fn load_tables(&self, published: &PublishedTree) -> PortResult<Vec<FigureTable>> {
+        self.store.load_tables(published).await
+    }
+
     /// The whole text of a tree; `None` when the store does not have it.
     pub async fn load_body(&self, published: &PublishedTree) -> PortResult<Option<SourceBody>> {
         let source = self.store.decode_source(published).await?;
@@ -278,6 +285,7 @@ impl DocumentStore for Archive {
         Ok(Some(OpenDocument {
             tree: into_section_tree(published),
             body,
+            readings: None,
             facts: None,
         }))
     }
@@ -323,6 +331,13 @@ impl DocumentStore for Archive {
         match self.load_tree(listed).await? {
             Some(published) => Ok(self.load_facts(&published).await?.map(Arc::new)),
             None => Ok(None),
+        }
+    }
+
+    async fn readings(&self, listed: &CatalogDocument) -> PortResult<LineReadings> {
+        match self.load_tree(listed).await? {
+            Some(published) => self.store.load_readings(&published).await,
+            None => Ok(LineReadings::default()),
         }
     }
 

@@ -9,6 +9,10 @@ use stemma_document::{
     Collection, DocId, DocumentVersion, PublishedTree, Source, TreeObject, blob_keys,
 };
 use stemma_extract::EncodedSource;
+use stemma_reading::document_reading::{
+    DocumentReading, LineReadings, ReadingCodecError, ReadingSizes,
+};
+use stemma_reading::tables::FigureTable;
 use stemma_store::blobs::Blobs;
 use stemma_store::work::{self, Cancellation};
 use stemma_store::{PortError, PortResult, TaskKey, artifact};
@@ -22,6 +26,8 @@ const SECTION_BYTES: usize = 2 << 10;
 const COPIES_OF_TEXT: usize = 3;
 // A table of facts as it is stored, without compression, and in memory.
 const COPIES_OF_FACTS: usize = 2;
+// Tables as JSON, and in memory.
+const COPIES_OF_TABLES: usize = 4;
 
 /// The documents of one collection in a blob store.
 #[derive(Clone)]
@@ -110,6 +116,76 @@ impl BlobDocumentStore {
         table.map(Some).map_err(damaged)
     }
 
+    /// What the lines of the text are; empty as in `load_source`.
+    pub(crate) async fn load_readings(
+        &self,
+        published: &PublishedTree,
+    ) -> PortResult<LineReadings> {
+        let decode = DocumentReading::decode_lines;
+        let stored = self.load_reading(published, |sizes| sizes.lines, decode);
+        match stored.await? {
+            Some(readings) => Ok(readings),
+            None => Ok(self.read_again(published).await?.lines),
+        }
+    }
+
+    /// The tables of the text; empty as in `load_source`.
+    pub(crate) async fn load_tables(
+        &self,
+        published: &PublishedTree,
+    ) -> PortResult<Vec<FigureTable>> {
+        let decode = DocumentReading::decode_tables;
+        let size = |sizes: ReadingSizes| sizes.tables.saturating_mul(COPIES_OF_TABLES);
+        match self.load_reading(published, size, decode).await? {
+            Some(tables) => Ok(tables),
+            None => Ok(self.read_again(published).await?.tables),
+        }
+    }
+
+    // A part of the stored reading; `None` in a store that an older program wrote.
+    async fn load_reading<T: Send + 'static>(
+        &self,
+        published: &PublishedTree,
+        memory: impl Fn(ReadingSizes) -> usize,
+        decode: fn(&[u8]) -> Result<T, ReadingCodecError>,
+    ) -> PortResult<Option<T>> {
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
+            return Ok(None);
+        };
+        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
+        let bytes = artifact::blob(self.blobs.as_ref(), &scope, &key, "reading").await?;
+        let Some(bytes) = bytes else {
+            return Ok(None);
+        };
+        let decoded = match DocumentReading::raw_sizes(&bytes) {
+            Ok(sizes) => {
+                work::reserve(memory(sizes)).await?;
+                spawn_cpu(move || decode(&bytes)).await?
+            }
+            Err(error) => Err(error),
+        };
+        match decoded {
+            Ok(part) => Ok(Some(part)),
+            Err(ReadingCodecError::Version(_)) => Ok(None),
+            Err(error @ ReadingCodecError::Damaged(_)) => Err(PortError::permanent(
+                "blobs.get",
+                format!("{scope}: {error}"),
+            )),
+        }
+    }
+
+    async fn read_again(&self, published: &PublishedTree) -> PortResult<DocumentReading> {
+        match self.decode_source(published).await? {
+            Some(source) => {
+                spawn_cancellable(move |cancelled| {
+                    DocumentReading::new_until(&source.body, &|| cancelled.is_set())
+                })
+                .await
+            }
+            None => Ok(DocumentReading::default()),
+        }
+    }
+
     /// The decoded text; `None` as in `load_source`.
     pub(crate) async fn decode_source(
         &self,
@@ -153,9 +229,11 @@ impl DocumentStore for BlobDocumentStore {
         };
         let source = self.decode_source(&published).await?;
         let facts = self.load_facts(&published).await?;
+        let readings = self.load_readings(&published).await?;
         Ok(Some(OpenDocument {
             tree: published.tree,
             body: source.map(|source| source.body),
+            readings: Some(readings),
             facts,
         }))
     }

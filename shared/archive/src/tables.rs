@@ -1,16 +1,16 @@
-//! The tables of a document, read from its pages when they are asked for.
+//! The tables of a document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
-use stemma_document::{PageSpan, PublishedTree, SectionId, SectionTree, SourceBody};
-use stemma_reading::tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
+use stemma_document::{PageSpan, PublishedTree, SectionId, SectionTree};
+use stemma_reading::tables::{CellFact, FigureTable, TableColumn};
 use stemma_xbrl::{FactTable, FactValue, TaggedFact};
 use utoipa::ToSchema;
 
-use crate::archive::{no_text, spawn_cancellable};
+use crate::archive::no_text;
 use crate::error::shell_quoted;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, items};
@@ -70,7 +70,7 @@ impl Archive {
         let part = part.filter(|part| !matches!(part, Fragment::Table(_)));
         let pages = part.map(|part| pages_of(&published.tree, &listed.label, &part));
         let pages = pages.transpose()?;
-        let mut tables = self.read_tables(&listed, &published).await?;
+        let mut tables = self.stored_tables(&listed, &published).await?;
         if let Some(pages) = pages {
             tables.retain(|table| {
                 let (first, last) = table.pages;
@@ -109,7 +109,7 @@ impl Archive {
         let Some(Fragment::Table(number)) = part else {
             return Err(no_table(&listed, locator, None));
         };
-        let mut tables = self.read_tables(&listed, &published).await?;
+        let mut tables = self.stored_tables(&listed, &published).await?;
         let index = (number as usize)
             .checked_sub(1)
             .filter(|index| *index < tables.len());
@@ -131,21 +131,15 @@ impl Archive {
         })
     }
 
-    async fn read_tables(
+    async fn stored_tables(
         &self,
         listed: &CatalogDocument,
         published: &PublishedTree,
     ) -> Result<Vec<FigureTable>, ApiError> {
-        let body = self.load_body(published).await?;
-        match body.ok_or_else(|| no_text(listed))? {
-            SourceBody::Pages(pages) => {
-                let read = spawn_cancellable(move |cancelled| {
-                    tables_of_pages(1, &pages, &|| cancelled.is_set())
-                });
-                Ok(read.await?)
-            }
-            SourceBody::Lines(_) => Ok(Vec::new()),
+        if self.load_source(published).await?.is_none() {
+            return Err(no_text(listed));
         }
+        Ok(self.load_tables(published).await?)
     }
 }
 

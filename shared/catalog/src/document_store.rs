@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
+use stemma_reading::document_reading::{DocumentReading, LineReadings};
 use stemma_store::PortResult;
 use stemma_xbrl::FactTable;
 
@@ -13,8 +14,23 @@ pub struct OpenDocument {
     pub tree: SectionTree,
     /// `None` if the text is not stored, as for an imported tree.
     pub body: Option<SourceBody>,
+    /// What the lines of the text are, if the store reads it along; see [`DocumentStore::readings`].
+    pub readings: Option<LineReadings>,
     /// Tagged facts, if the store reads them along; see [`DocumentStore::facts`].
     pub facts: Option<FactTable>,
+}
+
+impl OpenDocument {
+    /// A document whose text is read here.
+    pub fn new(tree: SectionTree, body: Option<SourceBody>, facts: Option<FactTable>) -> Self {
+        let read = |body| DocumentReading::new(body).lines;
+        Self {
+            tree,
+            readings: body.as_ref().map(read),
+            body,
+            facts,
+        }
+    }
 }
 
 /// Reads trees and texts of documents.
@@ -73,6 +89,14 @@ pub trait DocumentStore: Send + Sync {
                 Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()))
             })
             .collect())
+    }
+
+    /// What the lines of its text are; empty if the text is not stored.
+    async fn readings(&self, document: &CatalogDocument) -> PortResult<LineReadings> {
+        let opened = self.open(document).await?;
+        Ok(opened
+            .and_then(|opened| opened.readings)
+            .unwrap_or_default())
     }
 
     /// Lines of a document without pages; `None` for a document with pages, or if the text is not stored.

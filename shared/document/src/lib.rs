@@ -32,6 +32,7 @@ mod grid;
 mod ids;
 mod items;
 mod outline;
+pub mod packed;
 mod page;
 mod page_origin;
 pub mod pageindex;

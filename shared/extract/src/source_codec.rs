@@ -8,11 +8,11 @@
 mod grids;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use stemma_document::packed::{PackedError, pack, unpack};
 use stemma_document::{
     ByteSpan, Defect, Extent, Heading, Link, OutlineItem, Page, PageOrigin, PageSpan, Recognition,
     Source, SourceBody, SourceFormat, TextLines,
@@ -34,8 +34,6 @@ pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
 // Larger frames are rejected.
 const MAX_FRAME_BYTES: u32 = 1 << 30;
-// Initial allocation for a frame, since the declared size is untrusted.
-const MAX_RESERVE_BYTES: u32 = 16 << 20;
 
 /// Invalid encoded source. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +47,12 @@ pub enum CodecError {
     Damaged(&'static str),
     #[error("pages or lines {0} to {1} are not in the packed source")]
     OutOfRange(u32, u32),
+}
+
+impl From<PackedError> for CodecError {
+    fn from(PackedError(reason): PackedError) -> Self {
+        Self::Damaged(reason)
+    }
 }
 
 /// A source without its text.
@@ -216,21 +220,14 @@ fn set_recognitions(
     Ok(())
 }
 
-fn frame_bytes(bytes: &[u8]) -> Option<u32> {
-    u32::try_from(bytes.len())
-        .ok()
-        .filter(|size| *size <= MAX_FRAME_BYTES)
-}
-
 fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecError> {
     let raw =
         postcard::to_stdvec(value).map_err(|_| CodecError::Damaged("it cannot be encoded"))?;
-    let packed = zstd::bulk::compress(&raw, 3)
-        .map_err(|_| CodecError::Damaged("it cannot be compressed"))?;
-    let too_large = CodecError::Damaged("a chunk is too large");
-    let (Some(packed_bytes), Some(raw_bytes)) = (frame_bytes(&packed), frame_bytes(&raw)) else {
-        return Err(too_large);
+    let packed = pack(&raw, MAX_FRAME_BYTES)?;
+    let size = |bytes: &[u8]| {
+        u32::try_from(bytes.len()).map_err(|_| CodecError::Damaged("a chunk is too large"))
     };
+    let (packed_bytes, raw_bytes) = (size(&packed)?, size(&raw)?);
     let entry = ChunkEntry {
         packed_bytes,
         raw_bytes,
@@ -498,21 +495,8 @@ fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, C
     }
 }
 
-// Memory grows with the actual content, not with the declared size.
 fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, CodecError> {
-    let limit = max_bytes.min(MAX_FRAME_BYTES);
-    let mut raw = Vec::with_capacity(limit.min(MAX_RESERVE_BYTES) as usize);
-    zstd::stream::read::Decoder::with_buffer(packed)
-        .and_then(|decoder| {
-            decoder
-                .single_frame()
-                .take(u64::from(limit) + 1)
-                .read_to_end(&mut raw)
-        })
-        .map_err(|_| CodecError::Damaged("a frame cannot be unpacked"))?;
-    if raw.len() > limit as usize {
-        return Err(CodecError::Damaged("a frame is larger than declared"));
-    }
+    let raw = unpack(packed, max_bytes.min(MAX_FRAME_BYTES))?;
     match postcard::take_from_bytes(&raw) {
         Ok((value, [])) => Ok(value),
         _ => Err(CodecError::Damaged("a frame has the wrong content")),

@@ -71,6 +71,8 @@ fn is_page_foot(line: &str) -> bool {
 mod tests {
     use stemma_document::{Line, LineRole, PageNo, Pt};
 
+    use stemma_reading::document_reading::DocumentReading;
+
     use super::*;
     use crate::structure::fixture::{Doc, line};
     use crate::{enrich, finish_tree, structure};
@@ -86,7 +88,13 @@ mod tests {
         let mut source = doc.source();
         let tree = |source: &Source| {
             let draft = structure::outline(source, &Default::default()).unwrap();
-            finish_tree(&draft, source, [], &enrich::SectionSettings::default())
+            finish_tree(
+                &draft,
+                source,
+                &DocumentReading::new(&source.body).lines,
+                [],
+                &enrich::SectionSettings::default(),
+            )
         };
         assert!(tree(&source).items.iter().all(|item| item.bytes.is_none()));
         let SourceBody::Pages(pages) = &mut source.body else {

@@ -16,19 +16,21 @@ pub mod items;
 pub mod structure;
 
 use stemma_document::{Gap, PageNo, RecognizedPage, SectionTree, Source, SourceBody};
+use stemma_reading::document_reading::LineReadings;
 
 /// The finished tree of a draft: built, enriched, with its Items and the doubt about it.
 ///
-/// `gaps` are added to the gaps of the draft.
+/// `readings` are what its lines are; `gaps` are added to the gaps of the draft.
 pub fn finish_tree(
     draft: &structure::Draft,
     source: &Source,
+    readings: &LineReadings,
     gaps: impl IntoIterator<Item = Gap>,
     settings: &enrich::SectionSettings,
 ) -> SectionTree {
     let gaps = draft.gaps.iter().cloned().chain(gaps).collect();
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
-    let mut tree = enrich::finish(tree, source, settings, &draft.labels);
+    let mut tree = enrich::finish(tree, source, readings, settings, &draft.labels);
     byte_spans::set_section_bytes(&mut tree, source);
     tree.recognized = recognized_pages(source);
     items::attach(&mut tree, source, &draft.cross_index);

@@ -6,16 +6,20 @@
 //! - [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
 //! - [`heading_look`]: what sets a heading apart from text; [`text_headings`]: headings of plain text; [`numerals`]: numbers
 //!   that titles count with; [`title`]: titles on one line.
-//! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
-//!   [`statement_pages`]: the financial statement that it is.
+//! - [`document_reading`]: what all lines of a document are, and its tables, read once and stored; [`lines`]: what a line is by
+//!   its words; [`text_blocks`]: tables and paragraphs of lines; [`page_features`]: what ranks a page; [`statement_pages`]: the
+//!   financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
 //! - [`tables`]: rows and cells for claims, and whole tables for people.
 
 pub mod calendar;
+mod cells;
 pub mod companies;
+pub mod document_reading;
 pub mod figures;
 pub mod heading_look;
 pub mod language;
+pub mod lines;
 pub mod numbers;
 pub mod numerals;
 pub mod page_features;

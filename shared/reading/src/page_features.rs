@@ -1,10 +1,8 @@
-//! The text of a page, tokenized once, and its ranking features: headings, row labels, column years and statements.
+//! The text of a page, tokenized once, and what ranks it: headings, row labels, column years and statements.
 
 use std::ops::Range;
 
-use stemma_document::Line;
-
-use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
+use crate::lines::{LineKind, LineReading};
 use crate::statement_pages::{
     Confidence, STATEMENT_LINES, StatementKind, classify_statements, is_toc,
 };
@@ -15,11 +13,11 @@ const MAX_HEADINGS: usize = 40;
 const MAX_LABELS: usize = 400;
 const LABEL_CHARS: usize = 160;
 
+/// A line of a page with what it was read as.
 #[derive(Debug, Clone, Copy)]
 pub struct PageLine<'a> {
     pub text: &'a str,
-    /// Position and style, if known.
-    pub layout: Option<&'a Line>,
+    pub reading: LineReading,
 }
 
 /// The text of a page without running heads and footers, and its words.
@@ -69,14 +67,9 @@ impl PageFeatures {
     /// section of a document without pages.
     pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
         let mut features = Self::default();
-        let body = BodyLook::from_lines(
-            lines
-                .iter()
-                .filter_map(|line| Some((line.text, line.layout?))),
-        );
         for (line, range) in lines.iter().zip(&text.lines) {
-            features.add_row(line.text, range.start);
-            if features.headings.len() < MAX_HEADINGS && is_heading(line, &body) {
+            features.add_line(line, range.start);
+            if features.headings.len() < MAX_HEADINGS && line.reading.is_heading {
                 features.headings.push(range.clone());
             }
         }
@@ -103,62 +96,30 @@ impl PageFeatures {
     }
 
     // `start` is where the line starts in the text.
-    fn add_row(&mut self, line: &str, start: usize) {
-        let mut words = 0;
-        let mut text_words = 0;
-        let mut numbers = 0;
-        let mut years: Vec<u16> = Vec::new();
-        let mut label_end = None;
-        let mut words_after = 0;
-        for word in line.split_whitespace() {
-            words += 1;
-            text_words += usize::from(word.chars().any(char::is_alphabetic));
-            years.extend(year(word));
-            if label_end.is_some() && word.chars().any(char::is_alphabetic) {
-                words_after += 1;
-            }
-            if is_number(word) {
-                numbers += 1;
-                label_end.get_or_insert(word.as_ptr() as usize - line.as_ptr() as usize);
-            }
+    fn add_line(&mut self, line: &PageLine<'_>, start: usize) {
+        self.numbers += line
+            .text
+            .split_whitespace()
+            .filter(|word| is_number(word))
+            .count();
+        let label = line.reading.label(line.text);
+        if line.reading.kind == LineKind::ColumnHead {
+            self.years
+                .extend(line.text.split_whitespace().filter_map(year));
         }
-        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words other than years and days.
-        if !years.is_empty()
-            && text_words <= 2 + 3 * years.len()
-            && words <= 24
-            && numbers <= 3 * years.len() + 1
-        {
-            self.years.extend(years);
-        }
-        self.numbers += numbers;
-        let label = &line[..label_end.unwrap_or(0)];
+        let Some(label) = label else {
+            return;
+        };
+        // A table may have a row for each year.
+        self.years.extend(label.split_whitespace().filter_map(year));
         let label = label.trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':']);
-        // In a sentence, further words follow a number.
         if self.labels.len() < MAX_LABELS
-            && words_after <= numbers
             && label.chars().any(char::is_alphabetic)
             && label.len() <= LABEL_CHARS
         {
             self.labels.push(start..start + label.len());
         }
     }
-}
-
-fn is_heading(line: &PageLine<'_>, body: &BodyLook) -> bool {
-    let title = TitleText::new(line.text);
-    line.layout
-        .is_some_and(|layout| body.sets_apart(TextLook::from(layout)))
-        && title.is_lettered()
-        && (1..=PLAIN_WORDS).contains(&title.words())
-        && !line.text.split_whitespace().skip(1).any(is_number_cell)
-}
-
-// Cells such as `1,749` and `$`, but not the number of a note or a year, which headings may have.
-fn is_number_cell(word: &str) -> bool {
-    word == "$"
-        || is_number(word)
-            && year(word).is_none()
-            && (word.contains([',', '(', '%']) || word.len() > 3)
 }
 
 /// `1,234`, `(5.6)%`, `$`, `—`: what a cell of figures has.
@@ -186,11 +147,13 @@ pub fn year(word: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::read_lines;
 
     fn page(text: &str) -> (PageText, PageFeatures) {
         let lines: Vec<PageLine<'_>> = text
             .lines()
-            .map(|text| PageLine { text, layout: None })
+            .zip(read_lines(text.lines()))
+            .map(|(text, reading)| PageLine { text, reading })
             .collect();
         let page = PageText::new(&lines);
         let features = PageFeatures::new(&page, &lines, 7);
@@ -208,7 +171,7 @@ mod tests {
             .iter()
             .map(|label| &page.text[label.clone()])
             .collect();
-        assert_eq!(labels[..2], ["Years ended December", "Net sales"]);
+        assert_eq!(labels, ["Net sales", "Total"]);
         assert_eq!(features.numbers, 1 + 3 + 3 + 1 + 2);
     }
 

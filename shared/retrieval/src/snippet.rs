@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use stemma_document::{Page, Rect};
+use stemma_reading::lines::LineKind;
 use stemma_reading::sentences::sentence_ranges;
-use stemma_reading::text_blocks::{LineKind, TextBlock, column_heads, line_kinds, text_blocks};
+use stemma_reading::text_blocks::{TextBlock, column_heads, text_blocks};
 use stemma_reading::tokenizer::for_each_word;
 
 use crate::query_terms::{QueryTerms, TermMatches};
@@ -35,11 +36,10 @@ struct SnippetUnit<'t, 'q> {
     worth: f32,
 }
 
-/// The best matching sentence or row of a text, and the index (0-based) of its line. A row follows its column heads; what
-/// is next to it and has further words of the query is added while there is room.
-pub fn best_snippet(text: &str, terms: &QueryTerms) -> (Snippet, usize) {
-    let lines: Vec<&str> = text.lines().collect();
-    let kinds = line_kinds(&lines);
+/// The best matching sentence or row of lines with their kinds, and the index (0-based) of its line. A row follows its column
+/// heads; what is next to it and has further words of the query is added while there is room.
+pub fn best_snippet(lines: &[(&str, LineKind)], terms: &QueryTerms) -> (Snippet, usize) {
+    let (lines, kinds): (Vec<&str>, Vec<LineKind>) = lines.iter().copied().unzip();
     let mut best: Option<(Vec<SnippetUnit<'_, '_>>, usize)> = None;
     for block in text_blocks(&lines, &kinds) {
         let units = snippet_units(&lines, &kinds, &block, terms);
@@ -300,9 +300,16 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
 #[cfg(test)]
 mod tests {
     use stemma_document::{Line, Pt, Word};
+    use stemma_reading::lines::read_lines;
 
     use super::*;
     use crate::parsed_query::ParsedQuery;
+
+    fn snippet_of(text: &str, terms: &QueryTerms) -> (Snippet, usize) {
+        let kinds = read_lines(text.lines()).into_iter().map(|line| line.kind);
+        let lines: Vec<(&str, LineKind)> = text.lines().zip(kinds).collect();
+        best_snippet(&lines, terms)
+    }
 
     fn weights(words: &[&str]) -> WordWeights {
         words.iter().map(|word| ((*word).to_owned(), 1.0)).collect()
@@ -323,7 +330,7 @@ mod tests {
     #[test]
     fn snippet_of_prose_is_the_whole_best_sentence() {
         let text = "We sell zorbs. Currency alone is\nnothing. Our hedges of the\ncurrency risk ended in May. The end.";
-        let (snippet, line) = best_snippet(text, &terms("hedges of currency risk"));
+        let (snippet, line) = snippet_of(text, &terms("hedges of currency risk"));
         assert_eq!(
             snippet.text,
             "Our hedges of the currency risk ended in May."
@@ -336,7 +343,7 @@ mod tests {
     fn snippet_of_a_table_has_the_column_heads_and_the_row() {
         let text = "Statement of Cash Flows\n(Millions)\n2022 2021\nNet income $ 5,777 $ 5,921\nOther 12 13\n\
                     Purchases of property, plant and equipment (1,749) (1,603)\nProceeds 200 51";
-        let (snippet, line) = best_snippet(text, &terms("What was capex in 2022?"));
+        let (snippet, line) = snippet_of(text, &terms("What was capex in 2022?"));
         assert_eq!(
             snippet.text,
             "(Millions) · 2022 2021 · Purchases of property, plant and equipment (1,749) (1,603)"
@@ -349,7 +356,7 @@ mod tests {
     fn snippet_that_begins_with_heads_goes_on_to_a_row() {
         let text = "Restructuring and Related Activities, Net\nThree Months Ended December 31,\n2022 2021\n\
                     Plant closures 12 13\nOther 4 5";
-        let (snippet, _) = best_snippet(text, &terms("restructuring activities"));
+        let (snippet, _) = snippet_of(text, &terms("restructuring activities"));
         assert!(
             snippet.text.ends_with("2022 2021 · Plant closures 12 13"),
             "{snippet:?}"
@@ -360,7 +367,7 @@ mod tests {
     fn wide_rows_are_cut_between_cells() {
         let cells = "12,345 ".repeat(60);
         let text = format!("2022 2021\nNet sales {cells}\nOther income {cells}");
-        let (snippet, _) = best_snippet(&text, &terms("other income"));
+        let (snippet, _) = snippet_of(&text, &terms("other income"));
         assert!(
             snippet.text.starts_with("Other income 12,345 ") && snippet.text.ends_with(" 12,345 …"),
             "{}",
@@ -372,12 +379,12 @@ mod tests {
     #[test]
     fn long_sentences_are_cut_around_the_words() {
         let long = format!("{} hedges {}", "word ".repeat(200), "more ".repeat(200));
-        let (snippet, _) = best_snippet(&long, &terms("hedges"));
+        let (snippet, _) = snippet_of(&long, &terms("hedges"));
         assert!(
             snippet.text.chars().count() <= SNIPPET_CHARS + 2 && snippet.text.contains("hedges")
         );
         assert!(snippet.text.starts_with('…') && snippet.text.ends_with('…'));
-        assert_eq!(best_snippet("", &terms("hedges")).0, Snippet::default());
+        assert_eq!(snippet_of("", &terms("hedges")).0, Snippet::default());
     }
 
     #[test]

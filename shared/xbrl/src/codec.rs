@@ -1,7 +1,7 @@
 //! Stored form of a [`FactTable`]: `version (1 byte) · length of the postcard (u32, little-endian) · postcard in zstd`.
 //! Equal tables give equal bytes.
 
-use std::io::Read;
+use stemma_document::packed::{PackedError, pack, unpack};
 
 use crate::FactTable;
 
@@ -9,8 +9,6 @@ use crate::FactTable;
 const VERSION: u8 = 1;
 // A table of the largest file that is read (512 MiB) is smaller; larger ones are rejected.
 const MAX_RAW_BYTES: u32 = 1 << 30;
-// Initial allocation, since the declared size is untrusted.
-const MAX_RESERVE_BYTES: u32 = 16 << 20;
 
 /// Invalid stored facts. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +20,12 @@ pub enum FactsCodecError {
     Damaged(&'static str),
 }
 
+impl From<PackedError> for FactsCodecError {
+    fn from(PackedError(reason): PackedError) -> Self {
+        Self::Damaged(reason)
+    }
+}
+
 /// Encodes a table.
 ///
 /// # Errors
@@ -29,12 +33,9 @@ pub enum FactsCodecError {
 pub fn encode_facts(table: &FactTable) -> Result<Vec<u8>, FactsCodecError> {
     let raw =
         postcard::to_stdvec(table).map_err(|_| FactsCodecError::Damaged("it cannot be encoded"))?;
-    let raw_bytes = u32::try_from(raw.len())
-        .ok()
-        .filter(|size| *size <= MAX_RAW_BYTES);
-    let raw_bytes = raw_bytes.ok_or(FactsCodecError::Damaged("the table is too large"))?;
-    let packed = zstd::bulk::compress(&raw, 3)
-        .map_err(|_| FactsCodecError::Damaged("it cannot be compressed"))?;
+    let packed = pack(&raw, MAX_RAW_BYTES)?;
+    // The limit fits.
+    let raw_bytes = u32::try_from(raw.len()).unwrap_or(MAX_RAW_BYTES);
     Ok([&[VERSION][..], &raw_bytes.to_le_bytes(), &packed].concat())
 }
 
@@ -70,15 +71,7 @@ fn split_size(bytes: &[u8]) -> Result<(u32, &[u8]), FactsCodecError> {
 /// [`FactsCodecError`].
 pub fn decode_facts(bytes: &[u8]) -> Result<FactTable, FactsCodecError> {
     let (size, packed) = split_size(bytes)?;
-    let mut raw = Vec::with_capacity(size.min(MAX_RESERVE_BYTES) as usize);
-    zstd::stream::read::Decoder::with_buffer(packed)
-        .and_then(|decoder| {
-            decoder
-                .single_frame()
-                .take(u64::from(size) + 1)
-                .read_to_end(&mut raw)
-        })
-        .map_err(|_| FactsCodecError::Damaged("it cannot be unpacked"))?;
+    let raw = unpack(packed, size)?;
     if raw.len() != size as usize {
         return Err(FactsCodecError::Damaged("its size is not the declared one"));
     }

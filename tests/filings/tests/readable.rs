@@ -8,6 +8,7 @@ use stemma_document::{SectionId, SectionTree, Source, SourceBody, Turn};
 use stemma_extract::{Limits, pdf};
 use stemma_filings::{ContentsMode, Edit, FilingKind, Spec, generate, year_pair};
 use stemma_outline::{enrich, items, structure};
+use stemma_reading::document_reading::DocumentReading;
 
 fn outline(bytes: &[u8]) -> (Source, SectionTree) {
     let mut source = pdf::read(bytes, None, &Limits::default(), 1).unwrap();
@@ -20,7 +21,8 @@ fn outline(bytes: &[u8]) -> (Source, SectionTree) {
     let draft = structure::outline(&source, &structure::StructureSettings::default()).unwrap();
     let tree = SectionTree::build(&draft.outline, draft.method, draft.gaps);
     let settings = enrich::SectionSettings::default();
-    let mut tree = enrich::finish(tree, &source, &settings, &draft.labels);
+    let readings = DocumentReading::new(&source.body).lines;
+    let mut tree = enrich::finish(tree, &source, &readings, &settings, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
     (source, tree)
 }

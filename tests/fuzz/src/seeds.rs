@@ -11,6 +11,7 @@ use stemma_filings::{
     ContentsMode, Encryption, Filing, FilingKind, Spec, TextKind, generate, markdown, plain_text,
 };
 use stemma_outline::{enrich, structure};
+use stemma_reading::document_reading::DocumentReading;
 
 use crate::{inputs, targets};
 
@@ -288,6 +289,7 @@ fn built() -> Vec<SectionTree> {
             Some(enrich::finish(
                 tree,
                 &source,
+                &DocumentReading::new(&source.body).lines,
                 &enrich::SectionSettings::default(),
                 &draft.labels,
             ))

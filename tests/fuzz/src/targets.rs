@@ -11,7 +11,7 @@ use stemma_extract::{EncodedSource, ExtractJob, Limits, pdf};
 use stemma_outline::{enrich, structure};
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::stages;
-use stemma_reading::tables::tables_of_pages;
+use stemma_reading::document_reading::DocumentReading;
 use stemma_xbrl::FactTable;
 
 use crate::{inputs, invariants, seeds};
@@ -300,9 +300,9 @@ fn document(name: &str, bytes: Vec<u8>) {
     if let Some(facts) = blobs.facts {
         check_facts(&stemma_xbrl::decode_facts(&facts).expect("they were just encoded"));
     }
-    if let SourceBody::Pages(pages) = &source.body {
-        let _ = tables_of_pages(1, pages, &|| false);
-    }
+    let tables = DocumentReading::decode_tables(&blobs.reading).expect("it was just encoded");
+    let reading = DocumentReading::new(&source.body);
+    assert_eq!(reading.tables, tables, "a stored source reads otherwise");
     finish(&source);
 }
 
@@ -313,6 +313,7 @@ fn finish(source: &Source) {
     let tree = enrich::finish(
         tree,
         source,
+        &DocumentReading::new(&source.body).lines,
         &enrich::SectionSettings::default(),
         &draft.labels,
     );

@@ -15,7 +15,8 @@ use super::passage_source::TextLine;
 use crate::scope::matches_item;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
-use stemma_reading::text_blocks::is_unit;
+use stemma_reading::document_reading::LineReadings;
+use stemma_reading::lines::is_unit;
 use stemma_retrieval::search::ItemRef;
 
 // Pages of a section that are read when nothing says which of them fit.
@@ -32,6 +33,7 @@ pub(crate) struct OpenDoc {
     pub(super) tree: Arc<SectionTree>,
     pub(super) pages: BTreeMap<u32, Page>,
     pub(super) lines: Option<Arc<TextLines>>,
+    readings: LineReadings,
     /// The facts that the filing tags itself.
     pub(crate) facts: Option<Arc<FactTable>>,
     // Sections of the only Item that may be read; `None`: all of the document.
@@ -42,7 +44,7 @@ impl OpenDoc {
     pub(super) fn new(
         document: &CatalogDocument,
         tree: Arc<SectionTree>,
-        lines: Option<Arc<TextLines>>,
+        (lines, readings): (Option<Arc<TextLines>>, LineReadings),
         facts: Option<Arc<FactTable>>,
         item: Option<&ItemRef>,
     ) -> Self {
@@ -69,6 +71,7 @@ impl OpenDoc {
             tree,
             pages: BTreeMap::new(),
             lines,
+            readings,
             facts,
             item_sections,
         }
@@ -116,6 +119,7 @@ impl OpenDoc {
         let Some(page) = self.pages.get(&number) else {
             return Vec::new();
         };
+        let readings = self.readings.on_page(PageNo::new(number));
         let count = page.lines.len();
         let allowed = self.allowed_lines(number, count);
         let lines = page.lines.iter().enumerate();
@@ -131,6 +135,7 @@ impl OpenDoc {
             .map(|(at, line)| TextLine {
                 at,
                 text: line.text.clone(),
+                kind: readings.get(at).map(|line| line.kind).unwrap_or_default(),
                 tokens: line.tokens,
             })
             .collect()
@@ -163,10 +168,12 @@ impl OpenDoc {
         });
         let first = start.saturating_sub(1) as usize;
         let last = (own_end.unwrap_or(end) as usize).min(text.lines.len());
+        let readings = self.readings.on_page(None);
         (first..last)
             .map(|at| TextLine {
                 at,
                 text: text.lines[at].clone(),
+                kind: readings.get(at).map(|line| line.kind).unwrap_or_default(),
                 tokens: match text.tokens.get(at) {
                     Some(tokens) => *tokens,
                     None => tokens::count(&text.lines[at]),

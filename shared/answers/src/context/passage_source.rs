@@ -6,7 +6,8 @@ use std::ops::Range;
 use stemma_document::text::normalize_key;
 use stemma_document::{DocId, SectionId};
 use stemma_llm::tokens;
-use stemma_reading::text_blocks::{LineKind, TextBlock, column_heads, line_kinds, text_blocks};
+use stemma_reading::lines::LineKind;
+use stemma_reading::text_blocks::{TextBlock, column_heads, text_blocks};
 use stemma_reading::tokenizer::for_each_word;
 use stemma_retrieval::query_terms::{QueryTerms, TermMatches, TermRarity};
 use stemma_retrieval::search::Snippet;
@@ -27,6 +28,7 @@ pub(super) struct TextLine {
     /// Index on the page, or in the document without pages.
     pub(super) at: usize,
     pub(super) text: String,
+    pub(super) kind: LineKind,
     /// o200k tokens with the line end.
     pub(super) tokens: u32,
 }
@@ -69,7 +71,8 @@ impl<'q> PassageSource<'q> {
         terms: &'q QueryTerms,
     ) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        let blocks = text_blocks(&texts, &line_kinds(&texts))
+        let kinds: Vec<LineKind> = lines.iter().map(|line| line.kind).collect();
+        let blocks = text_blocks(&texts, &kinds)
             .into_iter()
             .map(|block| MatchedBlock {
                 tokens: sum_tokens(&lines[block.lines.clone()]),
@@ -105,11 +108,10 @@ impl<'q> PassageSource<'q> {
             .iter()
             .map(|line| line.text.split_whitespace().count())
             .sum();
-        let texts = self.texts();
         words <= STUB_WORDS
-            && line_kinds(&texts).iter().zip(&texts).all(|(kind, text)| {
-                matches!(kind, LineKind::Label | LineKind::ColumnHead)
-                    || !text.contains(char::is_alphabetic)
+            && self.lines.iter().all(|line| {
+                matches!(line.kind, LineKind::Label | LineKind::ColumnHead)
+                    || !line.text.contains(char::is_alphabetic)
             })
     }
 
@@ -187,7 +189,7 @@ impl<'q> PassageSource<'q> {
             fits
         };
         if block.is_table {
-            for at in column_heads(&line_kinds(&self.texts()), block, best) {
+            for at in column_heads(&self.kinds(), block, best) {
                 take(at, &mut part);
             }
         }
@@ -235,10 +237,9 @@ impl<'q> PassageSource<'q> {
 
     /// The lines of the last table's column heads, if the text ends with a table.
     pub(super) fn closing_column_heads(&self) -> Vec<TextLine> {
-        let texts = self.texts();
         match self.blocks.last() {
             Some(last) if last.block.is_table => {
-                let heads = column_heads(&line_kinds(&texts), &last.block, last.block.lines.end);
+                let heads = column_heads(&self.kinds(), &last.block, last.block.lines.end);
                 self.lines[heads].to_vec()
             }
             _ => Vec::new(),
@@ -258,7 +259,7 @@ impl<'q> PassageSource<'q> {
         let Some(first) = self.blocks.first().filter(|first| first.block.is_table) else {
             return false;
         };
-        let kinds = line_kinds(&self.texts());
+        let kinds = self.kinds();
         let mut lines = first.block.lines.clone();
         let heads = lines.find(|at| kinds[*at] != LineKind::Label);
         let heads = heads.filter(|at| kinds[*at] == LineKind::ColumnHead);
@@ -277,16 +278,15 @@ impl<'q> PassageSource<'q> {
 
     /// Whether it begins with rows: the table began on the page before. A table of its own has column heads.
     pub(super) fn begins_with_rows(&self) -> bool {
-        let texts = self.texts();
-        let kinds = line_kinds(&texts);
+        let kinds = self.kinds();
         self.blocks.first().is_some_and(|first| {
             first.block.is_table
                 && column_heads(&kinds, &first.block, first_row(&kinds, &first.block)).is_empty()
         })
     }
 
-    fn texts(&self) -> Vec<&str> {
-        self.lines.iter().map(|line| line.text.as_str()).collect()
+    fn kinds(&self) -> Vec<LineKind> {
+        self.lines.iter().map(|line| line.kind).collect()
     }
 }
 
@@ -341,6 +341,7 @@ fn cut_line(line: &str, size: u32, room: u32, terms: &QueryTerms) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stemma_reading::lines::read_lines;
     use stemma_retrieval::parsed_query::ParsedQuery;
 
     fn terms(question: &str) -> QueryTerms {
@@ -348,9 +349,11 @@ mod tests {
     }
 
     fn page<'q>(text: &str, terms: &'q QueryTerms) -> PassageSource<'q> {
-        let lines = text.lines().enumerate().map(|(at, text)| TextLine {
+        let read = text.lines().zip(read_lines(text.lines())).enumerate();
+        let lines = read.map(|(at, (text, reading))| TextLine {
             at,
             text: text.to_owned(),
+            kind: reading.kind,
             tokens: tokens::count(text) + 1,
         });
         let doc = DocId::new(&"tests".parse().unwrap(), "file:///a.pdf");

@@ -114,11 +114,12 @@ impl AnswerContext {
                 Extent::Lines(_) => store.lines(document).await?,
                 Extent::Pages(_) => None,
             };
+            let readings = store.readings(document).await?;
             let facts = store.facts(document).await?;
             place.insert(OpenDoc::new(
                 document,
                 tree,
-                lines,
+                (lines, readings),
                 facts,
                 self.item.as_ref(),
             ));

@@ -152,11 +152,11 @@ impl DocumentStore for TestArchive {
         if let Some((text, other)) = self.disputed {
             make_scan(&mut pages[0], text, other);
         }
-        Ok(Some(OpenDocument {
-            tree: tree(),
-            body: Some(SourceBody::Pages(pages)),
-            facts: None,
-        }))
+        Ok(Some(OpenDocument::new(
+            tree(),
+            Some(SourceBody::Pages(pages)),
+            None,
+        )))
     }
 }
 

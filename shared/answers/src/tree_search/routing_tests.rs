@@ -65,11 +65,7 @@ impl SearchService for ManyDocuments {
 #[async_trait]
 impl DocumentStore for ManyDocuments {
     async fn open(&self, _: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
-        Ok(Some(OpenDocument {
-            tree: self.tree.clone(),
-            body: None,
-            facts: None,
-        }))
+        Ok(Some(OpenDocument::new(self.tree.clone(), None, None)))
     }
 }
 

@@ -121,11 +121,11 @@ impl DocumentStore for UniformSearch {
             .iter()
             .find(|(_, tree_document)| tree_document.doc() == document.doc())
             .unwrap();
-        Ok(Some(OpenDocument {
-            tree: SectionTree::clone(tree),
-            body: None,
-            facts: None,
-        }))
+        Ok(Some(OpenDocument::new(
+            SectionTree::clone(tree),
+            None,
+            None,
+        )))
     }
 }
 

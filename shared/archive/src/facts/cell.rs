@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use stemma_document::Page;
-use stemma_reading::tables::{CellFact, tables_of_pages};
-use stemma_store::work::Cancellation;
+use stemma_reading::tables::{CellFact, FigureTable};
 use utoipa::ToSchema;
 
 /// A cell of a table.
@@ -21,13 +19,12 @@ pub struct CellPosition {
 
 /// The cells of figures, by the offset of their tags. `figures` are in the order of the file.
 pub(super) fn cells_of_figures(
-    pages: &[Page],
+    tables: Vec<FigureTable>,
     figures: &[CellFact],
     label: &str,
-    cancelled: &Cancellation,
 ) -> HashMap<u32, CellPosition> {
     let mut cells = HashMap::new();
-    for mut table in tables_of_pages(1, pages, &|| cancelled.is_set()) {
+    for mut table in tables {
         table.link_facts(figures);
         let locator = format!("{label}#{}", table.id);
         for (row, content) in (1..).zip(&table.rows) {

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stemma_catalog::locator::{page_locator, section_locator};
-use stemma_document::{PublishedTree, SourceBody};
-use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact};
+use stemma_xbrl::{FactValue, Period, TaggedFact};
 use utoipa::ToSchema;
 
 use super::cell::{CellPosition, cells_of_figures};
 use super::place::SectionIndex;
 use super::query::{ConceptQuery, PeriodQuery};
-use crate::archive::spawn_cancellable;
 use crate::tables::{figures, is_figure};
 use crate::{ApiError, Archive, DocumentInfo, cursor};
 
@@ -179,8 +177,8 @@ impl Archive {
             facts.into_iter().skip(offset).take(request.limit).collect();
         let mut cells = match facts.iter().any(is_figure) {
             true => {
-                self.figure_cells(&published, rows, &table, &listed.label)
-                    .await?
+                let tables = self.load_tables(&published).await?;
+                cells_of_figures(tables, &figures(&table), &listed.label)
             }
             false => HashMap::new(),
         };
@@ -196,29 +194,5 @@ impl Archive {
             total,
             next_cursor: (end < total).then(|| cursor::encode(&key, &end.to_string())),
         })
-    }
-
-    // The number of a table is its place among all of the document, so that even one cell takes all tables. `body` is the text
-    // if it was read already; without a text there are no cells.
-    async fn figure_cells(
-        &self,
-        published: &PublishedTree,
-        body: Option<SourceBody>,
-        facts: &FactTable,
-        label: &str,
-    ) -> Result<HashMap<u32, CellPosition>, ApiError> {
-        let body = match body {
-            Some(body) => Some(body),
-            None => self.load_body(published).await?,
-        };
-        let Some(SourceBody::Pages(pages)) = body else {
-            return Ok(HashMap::new());
-        };
-        let figures = figures(facts);
-        let label = label.to_owned();
-        let cells = spawn_cancellable(move |cancelled| {
-            cells_of_figures(&pages, &figures, &label, cancelled)
-        });
-        Ok(cells.await?)
     }
 }

@@ -236,7 +236,7 @@ fn is_numeral(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finish;
+    use super::super::fixture::finish;
     use super::super::fixture::{paged, text_tree, tree};
     use super::*;
 

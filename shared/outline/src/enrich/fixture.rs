@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use stemma_document::{
     DraftEntry, Emphasis, EntryVerdict, EvidenceSource, Line, LineRole, LocatedEntry, Method, Page,
-    PageNo, Position, Pt, Rect, SectionStart, SectionTree, Source, SourceBody, SourceFormat,
-    StyleRun, TextLines, VerifiedOutline, furniture,
+    PageLabel, PageNo, Position, Pt, Rect, SectionStart, SectionTree, Source, SourceBody,
+    SourceFormat, StyleRun, TextLines, VerifiedOutline, furniture,
 };
+use stemma_reading::document_reading::DocumentReading;
+
+use super::SectionSettings;
 
 fn source(format: SourceFormat, body: SourceBody) -> Source {
     let metadata = BTreeMap::new();
@@ -134,4 +137,15 @@ pub(crate) fn text_tree(text: &str, entries: &[(u32, u16, &str)]) -> (Source, Se
             .collect(),
     );
     (source, tree)
+}
+
+/// [`enrich::finish`](super::finish) with a reading of the source.
+pub(crate) fn finish(
+    tree: SectionTree,
+    source: &Source,
+    settings: &SectionSettings,
+    labels: &[Option<PageLabel>],
+) -> SectionTree {
+    let readings = DocumentReading::new(&source.body).lines;
+    super::finish(tree, source, &readings, settings, labels)
 }

@@ -26,6 +26,7 @@ mod summarize;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
+use stemma_reading::document_reading::LineReadings;
 
 pub use facts::is_same_company;
 pub use fiscal::stated_fiscal_period;
@@ -59,17 +60,18 @@ impl Default for SectionSettings {
 
 /// Adds token counts, summaries, facts, description and references to the tree of [`SectionTree::build`].
 ///
-/// `labels` are the printed page labels, page `n` at index `n - 1`; they resolve mentions like "page 12". In a text, a
+/// `readings` are what its lines are. `labels` are the printed page labels, page `n` at index `n - 1`; they resolve mentions like "page 12". In a text, a
 /// blank preface is dropped.
 pub fn finish(
     tree: SectionTree,
     source: &Source,
+    readings: &LineReadings,
     settings: &SectionSettings,
     labels: &[Option<PageLabel>],
 ) -> SectionTree {
     // The order matters: summaries need tokens, the description needs tokens and facts.
     let mut tree = measure_tree(tree, source);
-    summarize::summarize(&mut tree.sections, source, settings);
+    summarize::summarize(&mut tree.sections, source, readings, settings);
     tree.facts = facts::extract_facts(source);
     tree.description = Some(describe::describe(&tree, source, settings));
     tree.references =

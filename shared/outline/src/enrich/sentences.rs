@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use stemma_document::Line;
 use stemma_document::english_words::MONTHS;
 use stemma_document::text::BodyLine;
+use stemma_reading::document_reading::LineReadings;
 use stemma_reading::heading_look::TitleText;
+use stemma_reading::lines::LineKind;
 use stemma_reading::page_features::is_figure;
 use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
 use stemma_reading::terms::is_cjk;
@@ -35,10 +37,11 @@ pub(super) struct ProseSentence {
     pub(super) is_complete: bool,
 }
 
-/// Reads the lines of a section. `is_known_word`: whether a word occurs elsewhere in the document, to rejoin words
+/// Reads the lines of a section. `readings`: what they are; `is_known_word`: whether a word occurs elsewhere in the document, to rejoin words
 /// hyphenated at line ends.
 pub(super) fn read_prose(
     lines: &[BodyLine<'_>],
+    readings: &LineReadings,
     is_known_word: &dyn Fn(&str) -> bool,
 ) -> ProseContent {
     let mut reader = ProseReader {
@@ -46,6 +49,7 @@ pub(super) fn read_prose(
         paragraph: String::new(),
         bullet: false,
         labels: HashSet::new(),
+        readings,
         is_known_word,
     };
     let mut remaining = MAX_BYTES;
@@ -68,20 +72,24 @@ struct ProseReader<'a> {
     paragraph: String,
     bullet: bool,
     labels: HashSet<String>,
+    readings: &'a LineReadings,
     is_known_word: &'a dyn Fn(&str) -> bool,
 }
 
 impl ProseReader<'_> {
     fn line(&mut self, line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) {
         let text = line.text.trim();
+        let reading = self.readings.line(line.page, line.number);
         if !text.chars().any(|c| c.is_alphabetic()) {
             // A page number must not end a paragraph that continues on the next page.
             if text.is_empty() && line.page.is_none() {
                 self.end_paragraph();
             }
-        } else if let Some(label) = row_label(line, text) {
+        } else if let Some(label) = reading.label(line.text) {
             self.end_paragraph();
-            self.label(label);
+            self.label(row_name(label));
+        } else if reading.kind == LineKind::ColumnHead {
+            self.end_paragraph();
         } else if is_heading(line, text) {
             self.end_paragraph();
             if !is_column_head(line, text) {
@@ -172,45 +180,11 @@ fn is_cjk_or_stop(c: char) -> bool {
     is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
 }
 
-pub(super) fn is_row(line: &BodyLine<'_>) -> bool {
-    row_label(line, line.text.trim()).is_some()
-}
-
-/// The label of a table row; `None` for a line of text.
-// A row is a line with many figures, one that ends with a figure in a cell of its own, a Markdown row, or one with leaders.
-// A sentence may also contain figures, hence the share of 30 %.
-fn row_label<'a>(line: &BodyLine<'_>, text: &'a str) -> Option<&'a str> {
-    let mut words = 0usize;
-    let mut figures = 0usize;
-    let mut first_figure = None;
-    for word in text.split_whitespace() {
-        words += 1;
-        if is_cell(word) {
-            figures += 1;
-            first_figure = first_figure
-                .or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
-        }
-    }
-    let ends_with_figure = text.split_whitespace().last().is_some_and(is_cell);
-    let dense = figures >= 2 && figures * 10 >= words * 3;
-    let aligned =
-        figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
-    let piped = line.layout.is_none() && text.starts_with('|');
-    let leader = text.find("....").or_else(|| text.find(". . . ."));
-    if !(dense || aligned || piped || leader.is_some()) {
-        return None;
-    }
-    let end = leader.into_iter().chain(first_figure).min().unwrap_or(0);
-    Some(row_name(&text[..end]))
-}
-
-// A figure, or what is in place of one or apart from it at the end of a cell.
-fn is_cell(word: &str) -> bool {
-    is_figure(word) || matches!(word, "-" | ")" | "—%")
-}
-
-/// The name of a row from the text before its figures; empty if that is not a name or only half of one.
+/// The name of a row from its label; empty if that is not a name or only half of one.
 fn row_name(text: &str) -> &str {
+    let figure = text.split_whitespace().find(|word| is_figure(word));
+    let end = figure.and_then(|figure| text.find(figure));
+    let text = &text[..end.unwrap_or(text.len())];
     let mut label = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
     // Footnote marks: `(1)`, `(a)`.
     if let Some(open) = label
@@ -232,11 +206,6 @@ fn row_name(text: &str) -> &str {
 /// Whether no name ends with this word; the rest is on the next line or is a date.
 fn is_open_word(word: &str) -> bool {
     OPEN_ENDS.contains(word) || MONTHS.contains(&word)
-}
-
-/// Whether some words are further apart than those of a sentence.
-fn has_cells(line: &Line) -> bool {
-    wide_gaps(line) > 0
 }
 
 fn wide_gaps(line: &Line) -> usize {
@@ -298,6 +267,7 @@ fn has_space_above(line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) -> bool {
 mod tests {
     use stemma_document::text::own_lines;
     use stemma_document::{Source, SourceBody};
+    use stemma_reading::document_reading::DocumentReading;
 
     use super::super::fixture::{lines, paged};
 
@@ -309,9 +279,9 @@ mod tests {
             SourceBody::Pages(_) => super::super::fixture::tree(source, entries),
             SourceBody::Lines(_) => super::super::fixture::tree(source, entries),
         };
-        read_prose(&own_lines(&tree.sections[0], &source.body), &|word| {
-            word == "information"
-        })
+        let readings = DocumentReading::new(&source.body).lines;
+        let lines = own_lines(&tree.sections[0], &source.body);
+        read_prose(&lines, &readings, &|word| word == "information")
     }
 
     fn complete_sentences(prose: &ProseContent) -> Vec<&str> {

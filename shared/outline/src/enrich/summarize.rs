@@ -8,6 +8,8 @@
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stemma_document::text::{BodyLine, full_lines, normalize_key, own_lines};
 use stemma_document::{Section, Source, Summary};
+use stemma_reading::document_reading::LineReadings;
+use stemma_reading::lines::LineKind;
 use stemma_reading::terms;
 
 use super::SectionSettings;
@@ -31,10 +33,16 @@ const SECTIONS: &str = "Sections:";
 const TABLES: &str = "Tables:";
 
 /// Sets the summary of every section, leaves first. Sections without text and parts get none.
-pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
+pub(super) fn summarize(
+    sections: &mut [Section],
+    source: &Source,
+    readings: &LineReadings,
+    settings: &SectionSettings,
+) {
     let words = TermFrequencies::new(sections, source);
     let summarizer = Summarizer {
         source,
+        readings,
         settings,
         frequencies: words,
     };
@@ -43,6 +51,7 @@ pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &Se
 
 struct Summarizer<'a> {
     source: &'a Source,
+    readings: &'a LineReadings,
     settings: &'a SectionSettings,
     frequencies: TermFrequencies,
 }
@@ -78,7 +87,9 @@ impl Summarizer<'_> {
         let words = self.max_words();
         // Uncounted tokens must not make a whole document its own summary.
         let short = lines.iter().map(|line| line.text.len()).sum::<usize>() <= words * WORD_BYTES;
-        if !short || lines.iter().any(sentences::is_row) {
+        let is_row =
+            |line: &BodyLine<'_>| self.readings.line(line.page, line.number).kind == LineKind::Row;
+        if !short || lines.iter().any(is_row) {
             return None;
         }
         let text = lines
@@ -95,7 +106,9 @@ impl Summarizer<'_> {
 
     fn extract(&self, section: &Section) -> String {
         let lines = own_lines(section, &self.source.body);
-        let mut prose = sentences::read_prose(&lines, &|word| self.frequencies.contains_word(word));
+        let mut prose = sentences::read_prose(&lines, self.readings, &|word| {
+            self.frequencies.contains_word(word)
+        });
         let own_count = prose.sentences.len();
         prose.sentences.extend(
             section
@@ -298,7 +311,8 @@ fn frequencies(lines: &[BodyLine<'_>]) -> HashMap<String, u32> {
 mod tests {
     use super::super::fixture::{paged, text_tree, tree};
 
-    use super::super::{SectionSettings, finish};
+    use super::super::SectionSettings;
+    use super::super::fixture::finish;
     use super::*;
     use stemma_document::SectionTree;
 

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use stemma_document::{Fact, PageNo, Position, Pt, SectionId};
 
 use super::*;
+use crate::enrich::SectionSettings;
+use crate::enrich::fixture::finish;
 use crate::enrich::fixture::{paged, text_tree, tree};
-use crate::enrich::{SectionSettings, finish};
 
 const PROXY: &str = "The information required by this Item is incorporated by reference from our definitive proxy statement.";
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use stemma_document::{
@@ -13,7 +12,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::codec::{decode_source, parse_json, source_error, tree_settings};
+use super::codec::{EncodedText, parse_json, source_error, tree_settings};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::replies::read_section_answers;
 use super::{DescriptionBlob, Outline, StageUse, revisions};
@@ -67,7 +66,7 @@ impl Stage for Assemble {
             return Err(Failure::transient("model.answers_changed", message));
         }
         let summaries = load_summaries(task, &answers).await?;
-        let packed = task.blob(&self.source, "source").await?;
+        let text = EncodedText::load(task, &self.source).await?;
         let draft = task.tools.text_cache.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
         let description = load_description(task, &answers).await?;
@@ -80,7 +79,7 @@ impl Stage for Assemble {
             description,
         };
         compute_tree(task, move || {
-            assemble_tree(packed, &draft, collected, &usage, &settings)
+            assemble_tree(text, &draft, collected, &usage, &settings)
         })
         .await
     }
@@ -136,7 +135,7 @@ struct CollectedAnswers {
 
 // Pure (I-12).
 fn assemble_tree(
-    packed: Bytes,
+    text: EncodedText,
     blob: &DraftBlob,
     collected: CollectedAnswers,
     usage: &BTreeMap<TaskKey, StageUsage>,
@@ -144,12 +143,18 @@ fn assemble_tree(
 ) -> Result<SectionTree, Failure> {
     let answers = collected.answers;
     let mut summaries = collected.summaries;
-    let source = decode_source(packed)?;
+    let (source, readings) = text.decode()?;
     let Some(model) = &settings.model else {
         return Err(source_error("the settings name no model"));
     };
     let draft = &blob.draft;
-    let mut tree = finish_tree(draft, &source, defect_gaps(&source), &settings.sections);
+    let mut tree = finish_tree(
+        draft,
+        &source,
+        &readings,
+        defect_gaps(&source),
+        &settings.sections,
+    );
     let mut missing = Vec::new();
     let sections = &mut tree.sections;
     apply_summaries(sections, model, &answers, &mut summaries, &mut missing);

@@ -7,8 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stemma_document::Source;
 use stemma_extract::EncodedSource;
-use stemma_store::Failure;
+use stemma_reading::document_reading::{DocumentReading, LineReadings};
+use stemma_store::{Failure, TaskKey};
 
+use crate::FilingTask;
 use crate::settings::RunSettings;
 
 pub(super) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
@@ -27,6 +29,26 @@ fn json_error(error: &serde_json::Error) -> Failure {
 pub(super) fn decode_source(packed: Bytes) -> Result<Source, Failure> {
     let source = EncodedSource::open(packed).and_then(EncodedSource::decode);
     source.map_err(source_error)
+}
+
+/// A source and what its lines are, as they are stored.
+pub(super) struct EncodedText {
+    source: Bytes,
+    reading: Bytes,
+}
+
+impl EncodedText {
+    pub(super) async fn load(task: &FilingTask<'_>, artifact: &TaskKey) -> Result<Self, Failure> {
+        Ok(Self {
+            source: task.blob(artifact, "source").await?,
+            reading: task.blob(artifact, "reading").await?,
+        })
+    }
+
+    pub(super) fn decode(self) -> Result<(Source, LineReadings), Failure> {
+        let readings = DocumentReading::decode_lines(&self.reading).map_err(source_error)?;
+        Ok((decode_source(self.source)?, readings))
+    }
 }
 
 pub(super) fn source_error(error: impl Display) -> Failure {

@@ -1,7 +1,6 @@
 //! `correct`: builds the section tree from the outline of a person.
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, SectionTree, blob_keys};
 use stemma_engine::queue::Lane;
@@ -11,7 +10,7 @@ use stemma_outline::{finish_tree, structure};
 use stemma_store::blobs::Blobs;
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::codec::{decode_source, parse_json, source_error};
+use super::codec::{EncodedText, parse_json, source_error};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::{Outline, StageUse, revisions};
 use crate::settings::RunSettings;
@@ -57,22 +56,28 @@ impl Stage for Correct {
             .with_next("remove the correction with `stemma outline reset`")
         })?;
         let correction: Correction = parse_json(&headings)?;
-        let packed = task.blob(&self.artifact, "source").await?;
+        let text = EncodedText::load(task, &self.artifact).await?;
         let settings = task.settings.clone();
-        compute_tree(task, move || corrected_tree(packed, &correction, &settings)).await
+        compute_tree(task, move || corrected_tree(text, &correction, &settings)).await
     }
 }
 
 // Pure (I-12).
 fn corrected_tree(
-    packed: Bytes,
+    text: EncodedText,
     correction: &Correction,
     settings: &RunSettings,
 ) -> Result<SectionTree, Failure> {
-    let source = decode_source(packed)?;
+    let (source, readings) = text.decode()?;
     let rules = structure::outline(&source, &settings.outline).map_err(source_error)?;
     let draft = correction::draft(&source, rules, correction).map_err(source_error)?;
-    let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
+    let mut tree = finish_tree(
+        &draft,
+        &source,
+        &readings,
+        defect_gaps(&source),
+        &settings.sections,
+    );
     let uses = [StageUse::All, StageUse::Rules, StageUse::Person];
     tree.provenance.revisions = revisions(&source, &uses);
     Ok(tree)

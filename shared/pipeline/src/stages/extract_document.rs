@@ -3,6 +3,7 @@
 use stemma_document::{PageNo, PageOrigin, Source, SourceBody};
 use stemma_extract::{ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
+use stemma_reading::document_reading::{DocumentReading, ReadingCodecError};
 
 use super::cover_tags::cover_tags;
 use super::extracted;
@@ -10,7 +11,7 @@ use super::fact_places::place_facts;
 use super::tagged_facts::tagged_facts;
 use super::text_block_tags::text_block_tags;
 
-/// Reads the document, counts its tokens once, and encodes it, with the facts that a filing
+/// Reads the document, counts its tokens once, and encodes it, with what its lines and tables are and the facts that a filing
 /// tags.
 ///
 /// # Errors
@@ -26,14 +27,21 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         source.metadata.extend(text_block_tags(table));
         source.defects.extend(table.defects.iter().cloned());
     }
+    let reading = read_document(&source).map_err(|error| too_large(error.to_string()))?;
     let encoded =
         stemma_extract::encode_source(&source).map_err(|error| too_large(error.to_string()))?;
-    let Some(table) = facts else {
-        return Ok(extracted::with_pictures(&pictures(&source), &encoded));
-    };
-    let facts = stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?;
-    extracted::join(&encoded, &facts)
-        .ok_or_else(|| too_large("the source is larger than 4 GiB".into()))
+    let facts = facts.map(|table| stemma_xbrl::encode_facts(&table));
+    let facts = facts
+        .transpose()
+        .map_err(|error| too_large(error.to_string()))?;
+    let facts = facts.unwrap_or_default();
+    extracted::join(&pictures(&source), &encoded, &reading, &facts)
+        .ok_or_else(|| too_large("a part of the document is larger than 4 GiB".into()))
+}
+
+/// The encoded reading of a complete source.
+pub(super) fn read_document(source: &Source) -> Result<Vec<u8>, ReadingCodecError> {
+    DocumentReading::new(&source.body).encode()
 }
 
 fn too_large(error: String) -> ExtractError {

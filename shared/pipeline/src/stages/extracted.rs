@@ -1,84 +1,71 @@
-//! What an extraction process returns: an encoded source alone, or with the tagged facts of the document.
+//! What an extraction process returns: the blobs of a document, and its pages that are pictures.
 //!
-//! `mark (1 byte) · length of the source (u32, little-endian) · source · facts`. A source alone begins with its version,
-//! which is never the mark. Before a source with pages that are pictures: `mark · their number (u32) · page numbers (u32)`.
+//! `sizes of the parts (u32 each, little-endian) · pages that are pictures (u32 each) · source · reading · facts`
 
 use bytes::Bytes;
 use stemma_document::PageNo;
 
-const WITH_FACTS: u8 = 0xFA;
-const WITH_PICTURES: u8 = 0xFB;
+const PARTS: usize = 4;
 
 /// The parts of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedBlobs {
     /// An encoded source.
     pub source: Bytes,
+    /// What its lines and tables are, encoded.
+    pub reading: Bytes,
     /// Encoded facts of a filing with inline XBRL.
     pub facts: Option<Bytes>,
     /// Pages that are pictures, in order.
     pub pictures: Vec<PageNo>,
 }
 
-/// Joins an encoded source and encoded facts; `None` if the source is larger than 4 GiB.
-pub(crate) fn join(source: &[u8], facts: &[u8]) -> Option<Vec<u8>> {
-    let size = u32::try_from(source.len()).ok()?;
-    Some([&[WITH_FACTS][..], &size.to_le_bytes(), source, facts].concat())
-}
-
-/// Puts the pages that are pictures before an encoded source.
-pub(crate) fn with_pictures(pictures: &[PageNo], source: &[u8]) -> Vec<u8> {
-    if pictures.is_empty() {
-        return source.to_vec();
+/// Joins the parts of a reply; `None` if one is larger than 4 GiB.
+pub(crate) fn join(
+    pictures: &[PageNo],
+    source: &[u8],
+    reading: &[u8],
+    facts: &[u8],
+) -> Option<Vec<u8>> {
+    let pictures: Vec<u8> = pictures
+        .iter()
+        .flat_map(|page| page.get().to_le_bytes())
+        .collect();
+    let parts: [&[u8]; PARTS] = [&pictures, source, reading, facts];
+    let mut reply = Vec::new();
+    for part in parts {
+        reply.extend(u32::try_from(part.len()).ok()?.to_le_bytes());
     }
-    let numbers = pictures.iter().map(|page| page.get());
-    let count = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
-    let mut reply = vec![WITH_PICTURES];
-    for number in std::iter::once(count).chain(numbers) {
-        reply.extend(number.to_le_bytes());
-    }
-    reply.extend(source);
-    reply
+    reply.extend(parts.concat());
+    Some(reply)
 }
 
 /// Takes a reply apart; `None` if it is cut short.
-pub fn split_extracted(reply: Bytes) -> Option<ExtractedBlobs> {
-    if reply.first() == Some(&WITH_PICTURES) {
-        return split_pictures(&reply);
+pub fn split_extracted(mut reply: Bytes) -> Option<ExtractedBlobs> {
+    let mut sizes = [0; PARTS];
+    for size in &mut sizes {
+        let bytes = *reply.first_chunk::<4>()?;
+        *size = usize::try_from(u32::from_le_bytes(bytes)).ok()?;
+        reply = reply.slice(4..);
     }
-    if reply.first() != Some(&WITH_FACTS) {
-        return Some(ExtractedBlobs {
-            source: reply,
-            facts: None,
-            pictures: Vec::new(),
-        });
+    if sizes
+        .iter()
+        .try_fold(0usize, |sum, size| sum.checked_add(*size))
+        != Some(reply.len())
+    {
+        return None;
     }
-    let size = reply.get(1..)?.first_chunk::<4>()?;
-    let end = usize::try_from(u32::from_le_bytes(*size))
-        .ok()?
-        .checked_add(5)?;
-    (end <= reply.len()).then(|| ExtractedBlobs {
-        source: reply.slice(5..end),
-        facts: Some(reply.slice(end..)),
-        pictures: Vec::new(),
-    })
-}
-
-// Only PDFs have pictures, and only HTML has facts.
-fn split_pictures(reply: &Bytes) -> Option<ExtractedBlobs> {
-    let number = |at: usize| {
-        let bytes = reply.get(at..)?.first_chunk::<4>()?;
-        Some(u32::from_le_bytes(*bytes))
-    };
-    let end = usize::try_from(number(1)?)
-        .ok()?
-        .checked_mul(4)?
-        .checked_add(5)?;
-    let pages = (5..end).step_by(4).map(|at| PageNo::new(number(at)?));
-    let pictures = pages.collect::<Option<Vec<PageNo>>>()?;
+    let [pictures, source, reading, facts] = sizes.map(|size| reply.split_to(size));
+    let pictures = pictures
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|number| PageNo::new(u32::from_le_bytes(*number)))
+        .collect::<Option<Vec<PageNo>>>()?;
     Some(ExtractedBlobs {
-        source: reply.slice(end..),
-        facts: None,
+        source,
+        reading,
+        facts: (!facts.is_empty()).then_some(facts),
         pictures,
     })
 }
@@ -89,20 +76,18 @@ mod tests {
 
     #[test]
     fn replies_with_and_without_facts_are_split() {
-        let joined = Bytes::from(join(b"\x03source", b"\x01facts").unwrap());
+        let pages = [PageNo::FIRST, PageNo::from_index(299)];
+        let joined = Bytes::from(join(&pages, b"\x03source", b"\x01lines", b"\x01facts").unwrap());
         let blobs = split_extracted(joined.clone()).unwrap();
         assert_eq!(blobs.source, &b"\x03source"[..]);
+        assert_eq!(blobs.reading, &b"\x01lines"[..]);
         assert_eq!(blobs.facts.as_deref(), Some(&b"\x01facts"[..]));
-        let alone = split_extracted(Bytes::from_static(b"\x03source")).unwrap();
-        assert_eq!((alone.source.len(), alone.facts), (7, None));
-        let pages = [PageNo::FIRST, PageNo::from_index(299)];
-        let pictured = Bytes::from(with_pictures(&pages, b"\x03source"));
-        let blobs = split_extracted(pictured.clone()).unwrap();
-        assert_eq!(blobs.source, &b"\x03source"[..]);
         assert_eq!(blobs.pictures, pages);
-        assert_eq!(split_extracted(pictured.slice(..12)), None);
-        for end in 1..12 {
+        for end in 0..joined.len() {
             assert_eq!(split_extracted(joined.slice(..end)), None, "cut at {end}");
         }
+        let alone = join(&[], b"\x03source", b"\x01lines", b"").unwrap();
+        let alone = split_extracted(alone.into()).unwrap();
+        assert_eq!((alone.facts, alone.pictures), (None, Vec::new()));
     }
 }

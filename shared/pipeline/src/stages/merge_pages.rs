@@ -11,10 +11,11 @@ use stemma_document::{
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_extract::encode_source;
+use stemma_reading::document_reading::DocumentReading;
 use stemma_store::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, to_json};
-use super::extract_document::count_tokens;
+use super::extract_document::{count_tokens, read_document};
 use super::paginate::PaginateOutcome;
 use super::recognize::{Recognize, RecognizeOutcome, pages_to_recognize};
 use super::transcribe::{Transcribe, TranscribeOutcome};
@@ -160,7 +161,7 @@ impl Stage for MergePages {
     type Outcome = MergeOutcome;
 
     const NAME: &'static str = "merge_pages";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 1 + DocumentReading::REVISION;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
@@ -211,6 +212,7 @@ impl Stage for MergePages {
         let marks = recognition_marks(pages, &tally);
         source.defects.extend(marks);
         count_tokens(&mut source);
+        let reading = Bytes::from(read_document(&source).map_err(source_error)?);
         let encoded = Bytes::from(encode_source(&source).map_err(source_error)?);
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let outcome = MergeOutcome {
@@ -218,7 +220,7 @@ impl Stage for MergePages {
             read: count(read),
             failed: count(failed),
         };
-        let mut blobs = vec![("source", encoded)];
+        let mut blobs = vec![("source", encoded), ("reading", reading)];
         if !tally.unplaced.is_empty() {
             blobs.push(("unplaced", to_json(&tally.unplaced)?));
         }

@@ -1,14 +1,13 @@
 //! `outline`: builds the section tree of a text by rules.
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::codec::{decode_source, source_error, to_json};
+use super::codec::{EncodedText, source_error, to_json};
 use super::{StageUse, revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
@@ -18,7 +17,7 @@ use stemma_outline::{finish_tree, structure};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outline {
     pub(crate) text: Digest,
-    /// The artifact whose blob `source` holds the text.
+    /// The artifact whose blobs `source` and `reading` hold the text.
     pub(crate) artifact: TaskKey,
 }
 
@@ -49,7 +48,7 @@ impl Stage for Outline {
     type Outcome = TreeOutcome;
 
     const NAME: &'static str = "outline";
-    const REVISION: u32 = 34;
+    const REVISION: u32 = 35;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
@@ -60,9 +59,9 @@ impl Stage for Outline {
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
-        let packed = task.blob(&self.artifact, "source").await?;
+        let text = EncodedText::load(task, &self.artifact).await?;
         let settings = task.settings.clone();
-        compute_tree(task, move || outline_tree(packed, &settings)).await
+        compute_tree(task, move || outline_tree(text, &settings)).await
     }
 }
 
@@ -79,10 +78,16 @@ pub(super) async fn compute_tree(
 }
 
 // Pure (I-12).
-fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Failure> {
-    let source = decode_source(packed)?;
+fn outline_tree(text: EncodedText, settings: &RunSettings) -> Result<SectionTree, Failure> {
+    let (source, readings) = text.decode()?;
     let draft = structure::outline(&source, &settings.outline).map_err(source_error)?;
-    let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
+    let mut tree = finish_tree(
+        &draft,
+        &source,
+        &readings,
+        defect_gaps(&source),
+        &settings.sections,
+    );
     tree.provenance.revisions = revisions(&source, &[StageUse::All, StageUse::Rules]);
     Ok(tree)
 }

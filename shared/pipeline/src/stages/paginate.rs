@@ -12,6 +12,7 @@ use stemma_document::{
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob, Task};
+use stemma_reading::document_reading::DocumentReading;
 use stemma_store::{Failure, TaskKeyBuilder};
 
 use super::extracted;
@@ -70,8 +71,8 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    // Another tag of the cover raises it.
-    const REVISION: u32 = 13 + FactDefinition::TAGGED;
+    // Another tag of the cover raises it, and another reading.
+    const REVISION: u32 = 13 + FactDefinition::TAGGED + DocumentReading::REVISION;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -127,7 +128,7 @@ impl Stage for Paginate {
             pictures: spans(&blobs.pictures),
             is_pdf: source.header().format == SourceFormat::Pdf,
         };
-        let mut parts = vec![("source", blobs.source)];
+        let mut parts = vec![("source", blobs.source), ("reading", blobs.reading)];
         parts.extend(blobs.facts.map(|facts| ("facts", facts)));
         Ok(StageOutput::new(outcome, parts))
     }

@@ -2,24 +2,26 @@
 
 use stemma_document::Page;
 
+use crate::lines::LineKind;
 use crate::tables::grid::{GridTable, grids};
 use crate::tables::page::{SourceLines, TablePage};
 use crate::tables::placed::placed_grids;
 use crate::tables::table::FigureTable;
 
-/// Reads the tables of consecutive pages. `first` is the number of the first page. Stops at a page where `is_cancelled`.
-pub fn tables_of_pages(
+/// The tables of consecutive pages, and what their lines are: page, line and kind. `first` is the number of the first page. Stops
+/// at a page where `is_cancelled`.
+pub(crate) fn read_tables(
     first: u32,
     pages: &[Page],
     is_cancelled: &dyn Fn() -> bool,
-) -> Vec<FigureTable> {
+) -> (Vec<FigureTable>, Vec<(usize, usize, LineKind)>) {
     let mut declared: Vec<GridTable> = grids(pages)
         .iter()
         .flat_map(|grid| grid.tables(first, pages))
         .collect();
     declared.sort_by_key(|table| table.first);
     let mut declared = declared.into_iter().peekable();
-    let mut tables: Vec<FigureTable> = Vec::new();
+    let mut tables: Vec<GridTable> = Vec::new();
     let mut open: Option<GridTable> = None;
     for (index, page) in pages.iter().enumerate() {
         if is_cancelled() {
@@ -46,9 +48,16 @@ pub fn tables_of_pages(
     }
     tables.extend(open.map(|table| table.finish(pages)));
     for (table, number) in tables.iter_mut().zip(1..) {
-        table.id = format!("t{number}");
+        table.table.id = format!("t{number}");
     }
-    tables
+    let lines = tables.iter_mut().flat_map(|table| table.lines.drain(..));
+    let lines = lines.collect();
+    (tables.into_iter().map(|table| table.table).collect(), lines)
+}
+
+#[cfg(test)]
+pub(crate) fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
+    read_tables(first, pages, &|| false).0
 }
 
 #[cfg(test)]
@@ -82,7 +91,7 @@ Page 12";
 
     #[test]
     fn a_statement_has_title_unit_periods_groups_and_exact_values() {
-        let tables = tables_of_pages(12, &[page(STATEMENT)], &|| false);
+        let tables = tables_of_pages(12, &[page(STATEMENT)]);
         assert_eq!(tables.len(), 1, "{tables:?}");
         let table = &tables[0];
         assert_eq!(table.id, "t1");
@@ -112,7 +121,7 @@ Page 12";
 
     #[test]
     fn a_cell_has_its_place_on_the_page() {
-        let tables = tables_of_pages(1, &[page(STATEMENT)], &|| false);
+        let tables = tables_of_pages(1, &[page(STATEMENT)]);
         let [x, y, w, h] = tables[0].rows[0].cells[1].as_ref().unwrap().rect.unwrap();
         assert!(x > 0.4 && x + w < 0.6, "{x} {w}");
         assert!(y > 0.1 && h > 0.0, "{y} {h}");
@@ -127,7 +136,6 @@ Total liabilities                      1,500       1,460";
         let tables = tables_of_pages(
             3,
             &[page(STATEMENT.trim_end_matches("Page 12")), page(next)],
-            &|| false,
         );
         assert_eq!(tables.len(), 1, "{tables:?}");
         assert_eq!(tables[0].pages, (3, 4));
@@ -140,7 +148,7 @@ Total liabilities                      1,500       1,460";
 Sales rose 4 percent to $1,749 million in 2023, and 3 percent in 2022, because more units were sold at higher prices.
 We had 12 plants in 5 states.
 Page 12";
-        assert!(tables_of_pages(1, &[page(text)], &|| false).is_empty());
+        assert!(tables_of_pages(1, &[page(text)]).is_empty());
     }
 
     #[test]
@@ -150,7 +158,7 @@ Page 12";
 Goodwill                           500      400      300
 Impairment                                   20
 Total                              500      420      300";
-        let tables = tables_of_pages(1, &[page(text)], &|| false);
+        let tables = tables_of_pages(1, &[page(text)]);
         assert_eq!(texts(&tables[0].rows[1]), ["", "20", ""], "{tables:?}");
     }
 }

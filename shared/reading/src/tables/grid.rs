@@ -13,9 +13,10 @@ use stemma_document::{ByteSpan, GridLine, Page};
 pub(crate) use self::columns::Columns;
 pub(crate) use self::pieces::{Kind, Piece, with_signs};
 use self::pieces::{attach_marks, row_pieces};
+use crate::cells::without_breaks;
+use crate::lines::LineKind;
 use crate::numbers::numbers;
 use crate::period::{head_period, period_mentions};
-use crate::tables::page::without_breaks;
 use crate::tables::placement::{shares_of_page, text_rect};
 use crate::tables::surroundings::{is_title, unit_of};
 use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
@@ -57,6 +58,8 @@ pub(crate) struct GridTable {
     pub(crate) first: (usize, usize),
     pub(crate) last: (usize, usize),
     pub(crate) has_heads: bool,
+    /// Its lines: page, line and what they are.
+    pub(crate) lines: Vec<(usize, usize, LineKind)>,
     pub(crate) table: FigureTable,
 }
 
@@ -219,6 +222,7 @@ fn is_short(label: &str) -> bool {
 struct Segment {
     first: Option<(usize, usize)>,
     last: (usize, usize),
+    lines: Vec<(usize, usize, LineKind)>,
     title: Option<String>,
     unit: Option<String>,
     labels: Vec<String>,
@@ -246,11 +250,26 @@ struct SegmentReader<'a> {
 
 impl SegmentReader<'_> {
     fn row(&mut self, kind: RowKind, row: &GridRow) {
-        match kind {
-            RowKind::Head => self.head(row),
-            RowKind::Label => self.label(row),
-            RowKind::Body => self.body(row),
-        }
+        let line_kind = match kind {
+            RowKind::Head => {
+                self.head(row);
+                LineKind::ColumnHead
+            }
+            RowKind::Label => {
+                self.label(row);
+                LineKind::Label
+            }
+            RowKind::Body => {
+                self.body(row);
+                LineKind::Row
+            }
+        };
+        let places = row.pieces.iter().flat_map(|piece| &piece.places);
+        self.segment.lines.extend(
+            std::iter::once(row.at)
+                .chain(places.map(|place| (place.page, place.line)))
+                .map(|(page, line)| (page, line, line_kind)),
+        );
     }
 
     fn head(&mut self, row: &GridRow) {
@@ -331,6 +350,7 @@ impl SegmentReader<'_> {
             label,
             group: segment.group.clone(),
             page,
+            line: u32::try_from(row.at.1 + 1).unwrap_or(u32::MAX),
             cells,
         });
     }
@@ -446,6 +466,7 @@ impl SegmentReader<'_> {
             first,
             last: segment.last,
             has_heads: self.heads.iter().any(|heads| !heads.is_empty()),
+            lines: segment.lines,
             table: FigureTable {
                 id: String::new(),
                 title: segment.title,

@@ -12,5 +12,7 @@ mod placement;
 mod surroundings;
 mod table;
 
-pub use document::tables_of_pages;
+pub(crate) use document::read_tables;
+#[cfg(test)]
+pub(crate) use document::tables_of_pages;
 pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};

@@ -3,17 +3,15 @@
 //! A row is a line that ends in cells: numbers, dashes and `n/m`. Columns are found by the positions of words, or by their order where a
 //! text has none. What cannot be read for certain is left empty, and a claim that needs it is not verified.
 
-mod cell_spans;
 mod continuation;
 
 use std::ops::Range;
 
-use cell_spans::cell_spans;
-pub(crate) use cell_spans::{CellKind, cell_kind, is_figure_part, is_filler, without_breaks};
 use continuation::Continuation;
 
 use stemma_document::{Line, Page};
 
+use crate::cells::{cell_spans, without_breaks};
 use crate::numbers::{NumberMention, NumberRole, numbers, scales};
 use crate::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
 use crate::text_words::says;

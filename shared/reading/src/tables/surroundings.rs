@@ -7,7 +7,6 @@ use stemma_document::Page;
 use crate::period::is_only_period;
 use crate::tables::grid::GridTable;
 use crate::tables::page::TablePage;
-use crate::tables::table::FigureTable;
 
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;
@@ -53,15 +52,16 @@ impl GridTable {
 
     pub(crate) fn append(&mut self, rest: Self) {
         self.last = rest.last;
+        self.lines.extend(rest.lines);
         self.table.pages.1 = rest.table.pages.1;
         self.table.rows.extend(rest.table.rows);
     }
 
-    pub(crate) fn finish(mut self, pages: &[Page]) -> FigureTable {
+    pub(crate) fn finish(mut self, pages: &[Page]) -> Self {
         if let Some(page) = pages.get(self.last.0) {
             self.table.read_notes(page, self.last.1);
         }
-        self.table
+        self
     }
 }
 

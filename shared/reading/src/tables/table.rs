@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 // Facts that may begin before the end of a cell and belong to it.
 const MAX_NESTED_FACTS: usize = 16;
 
 /// A table of a document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FigureTable {
     /// `t1`, `t2`, … in reading order.
     pub id: String,
@@ -26,37 +26,39 @@ pub struct FigureTable {
     pub notes: Vec<TableNote>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableNote {
     /// Without parentheses: `1`, `a`.
     pub mark: String,
     pub text: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TableColumn {
     /// Words over the column, from the top.
     pub head: String,
     /// The period that the head names.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub period: Option<String>,
     /// What the figures of this column are in, where its head says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableRow {
     pub label: String,
     /// The label above that covers this row.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<String>,
     pub page: u32,
+    /// Its line on the page, 1-based.
+    pub line: u32,
     /// One for each column; `None` where the row has no cell.
     pub cells: Vec<Option<TableCell>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableCell {
     /// As printed, with sign and unit.
     pub text: String,
@@ -65,18 +67,18 @@ pub struct TableCell {
     /// Left, top, width and height on the displayed page, in shares of its size.
     pub rect: Option<[f64; 4]>,
     /// First byte in the file and the one behind the last; only in HTML.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<[u32; 2]>,
     /// Marks of footnotes beside it, without parentheses.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub marks: Vec<String>,
     /// The figures that the file tags in it; see [`FigureTable::link_facts`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub facts: Vec<CellFact>,
 }
 
 /// A figure that a file tags in a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellFact {
     /// With its prefix: `us-gaap:Revenues`.
     pub concept: String,

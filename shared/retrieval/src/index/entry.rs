@@ -1,5 +1,6 @@
 //! Maps a document to its index entries.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -19,6 +20,7 @@ use crate::lexicon::Lexicon;
 use crate::references::caption;
 use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::items;
+use stemma_reading::document_reading::LineReadings;
 use stemma_reading::figures::DisplayedFigures;
 use stemma_reading::page_features::{PageFeatures, PageText};
 use stemma_reading::statement_pages::Confidence;
@@ -38,6 +40,8 @@ pub struct StoredEntry {
     pub label: Option<String>,
     /// Sections with text in this entry, in reading order; without pages, the section itself.
     pub sections: Vec<StoredSection>,
+    /// What the lines of its text are, one character each.
+    pub kinds: String,
 }
 
 /// Display data of a section.
@@ -142,6 +146,7 @@ struct EntryMapper<'a> {
     fields: Fields,
     entry: &'a CatalogEntry,
     opened: &'a OpenDocument,
+    readings: Cow<'a, LineReadings>,
     // In pre-order.
     sections: Vec<SectionFacts<'a>>,
     // Facet fields, which every entry has.
@@ -158,6 +163,7 @@ impl<'a> EntryMapper<'a> {
             fields,
             entry,
             opened,
+            readings: (opened.readings.as_ref()).map_or_else(Cow::default, Cow::Borrowed),
             sections: SectionFacts::from_tree(tree),
             facets: facets(&fields, entry),
             items: ItemIndex::new(items::section_items(tree)),
@@ -203,7 +209,7 @@ impl<'a> EntryMapper<'a> {
         for section in 0..self.sections.len() {
             for line in self.own_lines(section) {
                 if let Some(page) = line.page.map(PageNo::get) {
-                    let line = SectionLine::new(section, &line);
+                    let line = SectionLine::new(section, &line, &self.readings);
                     pages.entry(page).or_default().push(line);
                 }
             }
@@ -256,7 +262,7 @@ impl<'a> EntryMapper<'a> {
         let lines = self.own_lines(section);
         let lines: Vec<SectionLine<'a>> = lines
             .iter()
-            .map(|line| SectionLine::new(section, line))
+            .map(|line| SectionLine::new(section, line, &self.readings))
             .collect();
         let parts = split_lines(&lines).into_iter().enumerate();
         let passages = parts.map(|(part, lines)| Passage {
@@ -416,6 +422,9 @@ impl<'a> EntryMapper<'a> {
             label: passage.label.clone(),
             sections: sections
                 .map(|((at, line), figures)| self.stored_section(*at, *line, figures.len()))
+                .collect(),
+            kinds: (passage.lines.iter())
+                .map(|line| line.reading.kind.code())
                 .collect(),
         };
         if let Ok(json) = serde_json::to_string(&stored) {

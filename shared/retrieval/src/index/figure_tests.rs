@@ -110,11 +110,11 @@ fn report(issuer: &str, year: &str, facts: Option<FactTable>) -> (CatalogEntry, 
         (LocatedEntry { entry, place }, verdict)
     });
     let outline = VerifiedOutline::new(Extent::Pages(2), sections.into()).unwrap();
-    let opened = OpenDocument {
-        tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
-        body: Some(SourceBody::Pages(pages)),
+    let opened = OpenDocument::new(
+        SectionTree::build(&outline, Method::Markup, Vec::new()),
+        Some(SourceBody::Pages(pages)),
         facts,
-    };
+    );
     (entry, opened)
 }
 

@@ -116,15 +116,19 @@ impl<'r> HitList<'r> {
             .iter()
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
-        let text = stored.text.as_str();
+        let lines = stored.lines();
         let displaying = displaying_section(passage, stored);
         let displaying = displaying.filter(|at| {
             let path = &stored.entry.sections[*at].path;
             allowed.len() > 1 && self.conditions.has_titles(path)
         });
-        let text = displaying.map_or(text, |at| stored.section_text(at));
+        let shown = displaying.and_then(|at| {
+            let range = stored.section_lines(at);
+            lines.get(range.start..range.end.min(lines.len()))
+        });
+        let lines = shown.unwrap_or(&lines);
         // An excerpt is costly: it is made where several sections share a page, and for the hits of this page of results.
-        let excerpt = (allowed.len() > 1).then(|| snippet::best_snippet(text, self.terms));
+        let excerpt = (allowed.len() > 1).then(|| snippet::best_snippet(lines, self.terms));
         // The section on whose lines the excerpt starts.
         let line = excerpt.as_ref().map_or(0, |(_, line)| *line);
         let at = allowed
@@ -156,7 +160,7 @@ impl<'r> HitList<'r> {
         hit.best_pages = page.into_iter().collect();
         hit.score = passage.score.into();
         if self.hits.len() >= self.query.skip {
-            let (excerpt, _) = excerpt.unwrap_or_else(|| snippet::best_snippet(text, self.terms));
+            let (excerpt, _) = excerpt.unwrap_or_else(|| snippet::best_snippet(lines, self.terms));
             hit.why = explain(passage, &excerpt);
             hit.excerpt = excerpt;
         }

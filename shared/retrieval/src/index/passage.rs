@@ -1,6 +1,7 @@
 //! Passages: pages, sections of documents without pages, and parts of either with very much text.
 
 use stemma_document::text;
+use stemma_reading::document_reading::LineReadings;
 use stemma_reading::page_features::PageLine;
 
 // A page has 3,000 to 8,000 bytes. Sections of documents without pages can be much longer, and are several passages.
@@ -15,13 +16,13 @@ pub(super) struct SectionLine<'a> {
 }
 
 impl<'a> SectionLine<'a> {
-    pub(super) fn new(section: usize, line: &text::BodyLine<'a>) -> Self {
+    pub(super) fn new(section: usize, line: &text::BodyLine<'a>, readings: &LineReadings) -> Self {
         Self {
             section,
             number: line.number,
             line: PageLine {
                 text: line.text,
-                layout: line.layout,
+                reading: readings.line(line.page, line.number),
             },
         }
     }
@@ -89,6 +90,8 @@ fn pieces(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use stemma_reading::lines::LineReading;
+
     use super::*;
 
     #[test]
@@ -97,7 +100,10 @@ mod tests {
         let line = |text| SectionLine {
             section: 3,
             number: 1,
-            line: PageLine { text, layout: None },
+            line: PageLine {
+                text,
+                reading: LineReading::default(),
+            },
         };
         let parts = split_lines(&[line("title"), line(""), line(&long), line("end")]);
         assert_eq!(parts.len(), 5);

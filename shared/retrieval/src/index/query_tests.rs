@@ -98,15 +98,15 @@ fn archive_in(shards: ShardCount) -> IndexSearcher {
         }];
         let lines = vec![filing.text.to_owned(), COMMON.to_owned()];
         let outline = VerifiedOutline::new(Extent::Lines(2), Vec::new()).unwrap();
-        let opened = OpenDocument {
-            tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
-            body: Some(SourceBody::Lines(TextLines {
+        let opened = OpenDocument::new(
+            SectionTree::build(&outline, Method::Markup, Vec::new()),
+            Some(SourceBody::Lines(TextLines {
                 lines,
                 tokens: Vec::new(),
                 headings: Vec::new(),
             })),
-            facts: None,
-        };
+            None,
+        );
         (entry, opened)
     });
     indexed_in(shards, filings)
@@ -171,15 +171,15 @@ fn reports_of_notes_in(shards: ShardCount) -> IndexSearcher {
             (LocatedEntry { entry, place }, verdict)
         });
         let outline = VerifiedOutline::new(Extent::Lines(60), judged.collect()).unwrap();
-        let opened = OpenDocument {
-            tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
-            body: Some(SourceBody::Lines(TextLines {
+        let opened = OpenDocument::new(
+            SectionTree::build(&outline, Method::Markup, Vec::new()),
+            Some(SourceBody::Lines(TextLines {
                 lines,
                 tokens: Vec::new(),
                 headings: Vec::new(),
             })),
-            facts: None,
-        };
+            None,
+        );
         (entry, opened)
     });
     indexed_in(shards, reports)
@@ -433,11 +433,11 @@ fn the_words_of_a_running_head_are_evidence() {
     };
     let pages = vec![page("The harbor is deep."), page("Ships sail at dawn.")];
     let outline = VerifiedOutline::new(Extent::Pages(2), Vec::new()).unwrap();
-    let opened = OpenDocument {
-        tree: SectionTree::build(&outline, Method::Layout, Vec::new()),
-        body: Some(SourceBody::Pages(pages)),
-        facts: None,
-    };
+    let opened = OpenDocument::new(
+        SectionTree::build(&outline, Method::Layout, Vec::new()),
+        Some(SourceBody::Pages(pages)),
+        None,
+    );
     let searcher = indexed(std::iter::once((
         company_entry("bulletin.pdf", "Press"),
         opened,

@@ -1,6 +1,9 @@
 //! What the index stores of a passage.
 
+use std::ops::Range;
+
 use stemma_document::{DocId, SectionId};
+use stemma_reading::lines::LineKind;
 use tantivy::schema::{Field as IndexField, Value};
 use tantivy::{DocAddress, TantivyDocument};
 
@@ -44,23 +47,19 @@ impl StoredPassage {
         }))
     }
 
-    /// The lines of one of its sections.
-    pub(super) fn section_text(&self, at: usize) -> &str {
+    /// Its lines, each with what it is.
+    pub(super) fn lines(&self) -> Vec<(&str, LineKind)> {
+        let kinds = self.entry.kinds.chars().map(LineKind::from_code);
+        self.text.lines().zip(kinds).collect()
+    }
+
+    /// The range of the lines of one of its sections.
+    pub(super) fn section_lines(&self, at: usize) -> Range<usize> {
         let sections = &self.entry.sections;
-        let line_start = |line: u32| match line.checked_sub(1) {
-            None => 0,
-            Some(before) => {
-                let mut ends = self.text.match_indices('\n').map(|(end, _)| end + 1);
-                ends.nth(before as usize).unwrap_or(self.text.len())
-            }
-        };
-        let start = sections
-            .get(at)
-            .map_or(0, |section| line_start(section.line));
-        let next = sections.iter().map(|section| section.line);
-        let next = next.filter(|line| sections.get(at).is_some_and(|own| *line > own.line));
-        let end = next.min().map_or(self.text.len(), line_start);
-        &self.text[start..end.max(start)]
+        let start = sections.get(at).map_or(0, |section| section.line as usize);
+        let later = sections.iter().map(|section| section.line as usize);
+        let end = later.filter(|line| *line > start).min();
+        start..end.unwrap_or(usize::MAX)
     }
 
     /// One of its sections as a hit, without the match.

@@ -89,11 +89,7 @@ impl DocumentStore for CountingStore {
         }
         let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-        Ok((document.version().path != "gone").then_some(OpenDocument {
-            tree,
-            body: None,
-            facts: None,
-        }))
+        Ok((document.version().path != "gone").then_some(OpenDocument::new(tree, None, None)))
     }
 }
 

@@ -8,6 +8,7 @@ use stemma_extract::{Limits, pdf};
 use stemma_filings::{ContentsMode, Filing, FilingKind, Spec, generate};
 use stemma_outline::enrich::{SectionSettings, finish};
 use stemma_outline::structure::{StructureSettings, outline};
+use stemma_reading::document_reading::DocumentReading;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -23,7 +24,9 @@ fn tree(filing: &Filing) -> Result<SectionTree> {
     let source = pdf::read(&filing.pdf, None, &Limits::default(), 1)?;
     let draft = outline(&source, &StructureSettings::default())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
-    let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
+    let readings = DocumentReading::new(&source.body).lines;
+    let settings = SectionSettings::default();
+    let mut tree = finish(tree, &source, &readings, &settings, &draft.labels);
     stemma_outline::items::attach(&mut tree, &source, &draft.cross_index);
     Ok(tree)
 }

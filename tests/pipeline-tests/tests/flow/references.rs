@@ -5,6 +5,7 @@ use stemma_extract::{Limits, pdf};
 use stemma_filings::{ContentsMode, Filing, FilingKind, ReferenceTruth, Spec, generate};
 use stemma_outline::enrich::{SectionSettings, finish};
 use stemma_outline::structure::{StructureSettings, outline};
+use stemma_reading::document_reading::DocumentReading;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -28,6 +29,7 @@ fn tree(filing: &Filing) -> Result<SectionTree> {
     Ok(finish(
         tree,
         &source,
+        &DocumentReading::new(&source.body).lines,
         &SectionSettings::default(),
         &draft.labels,
     ))

@@ -4,6 +4,7 @@
 use stemma_document::SourceBody;
 use stemma_extract::{ExtractJob, Limits};
 use stemma_outline::{enrich, finish_tree, structure};
+use stemma_reading::document_reading::DocumentReading;
 
 const ITEMS: [(&str, &str); 6] = [
     ("Item 1.", "Business"),
@@ -80,7 +81,13 @@ fn found(name: &str, text: &str) -> Vec<(String, &'static str, bool)> {
     );
     let source = stemma_extract::extract(job).expect("it is text");
     let draft = structure::outline(&source, &Default::default()).expect("it has lines");
-    let tree = finish_tree(&draft, &source, [], &enrich::SectionSettings::default());
+    let tree = finish_tree(
+        &draft,
+        &source,
+        &DocumentReading::new(&source.body).lines,
+        [],
+        &enrich::SectionSettings::default(),
+    );
     let SourceBody::Lines(body) = &source.body else {
         return Vec::new();
     };

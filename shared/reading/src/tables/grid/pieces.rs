@@ -7,7 +7,7 @@ use std::ops::Range;
 use stemma_document::{ByteSpan, GridLine, Page};
 
 use super::{Place, union};
-use crate::tables::page::{CellKind, cell_kind};
+use crate::cells::{CellKind, cell_kind};
 
 /// A cell with text.
 #[derive(Debug, Clone)]

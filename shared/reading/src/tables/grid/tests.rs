@@ -57,7 +57,7 @@ fn page(table: u32, rows: &[&[Cell<'_>]]) -> Page {
 }
 
 fn only_table(rows: &[&[Cell<'_>]]) -> FigureTable {
-    let mut tables = tables_of_pages(1, &[page(0, rows)], &|| false);
+    let mut tables = tables_of_pages(1, &[page(0, rows)]);
     assert_eq!(tables.len(), 1, "{tables:#?}");
     tables.remove(0)
 }
@@ -174,7 +174,6 @@ fn new_heads_inside_of_a_table_begin_another() {
                 &[(0, 1, 1, "Bonds"), (2, 1, 1, "30"), (4, 1, 1, "40")],
             ],
         )],
-        &|| false,
     );
     assert_eq!(tables.len(), 2, "{tables:#?}");
     assert_eq!(
@@ -335,10 +334,7 @@ fn laid_out_text_and_contents_are_no_tables() {
         &[(0, 1, 1, "•"), (1, 1, 1, "We opened 12.")],
     ];
     for rows in [contents, bullets] {
-        assert!(
-            tables_of_pages(1, &[page(0, rows)], &|| false).is_empty(),
-            "{rows:?}"
-        );
+        assert!(tables_of_pages(1, &[page(0, rows)]).is_empty(), "{rows:?}");
     }
 }
 
@@ -359,7 +355,7 @@ fn a_table_goes_on_without_heads_on_the_next_page() {
             &[(0, 1, 1, "Equity"), (2, 1, 1, "31"), (4, 1, 1, "41")],
         ],
     );
-    let tables = tables_of_pages(7, &[first, next], &|| false);
+    let tables = tables_of_pages(7, &[first, next]);
     assert_eq!(tables.len(), 1, "{tables:#?}");
     assert_eq!(tables[0].pages, (7, 8));
     assert_eq!(tables[0].rows.len(), 4);
@@ -373,7 +369,7 @@ fn hostile_tables_are_left_out() {
     let narrow: &[Cell<'_>] = &[(0, 1, 1, "a"), (399, u16::MAX, u16::MAX, "7")];
     let mut rows: Vec<&[Cell<'_>]> = vec![&wide];
     rows.resize(1_000, narrow);
-    assert!(tables_of_pages(1, &[page(0, &rows)], &|| false).is_empty());
+    assert!(tables_of_pages(1, &[page(0, &rows)]).is_empty());
     rows.truncate(300);
-    assert_eq!(tables_of_pages(1, &[page(0, &rows)], &|| false).len(), 1);
+    assert_eq!(tables_of_pages(1, &[page(0, &rows)]).len(), 1);
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use stemma_document::Page;
 
-use crate::tables::page::{is_figure_part, is_filler};
+use crate::cells::{is_figure_part, is_filler};
 
 // Gaps in line heights between the words of two cells. Spaces of proportional fonts are a fifth to a third.
 const CELL_GAP: f32 = 0.9;

@@ -9,7 +9,7 @@ const WRAPPED: f32 = 10.0;
 const ROW: f32 = 14.0;
 
 fn only_table(lines: &[(f32, &str)]) -> FigureTable {
-    let mut tables = tables_of_pages(1, &[page(lines)], &|| false);
+    let mut tables = tables_of_pages(1, &[page(lines)]);
     assert_eq!(tables.len(), 1, "{tables:#?}");
     tables.remove(0)
 }
@@ -288,7 +288,6 @@ fn heads_inside_of_a_table_begin_another() {
             (ROW, "Balance at June          121        110       231  "),
             (ROW, "Issued                    11         10        21  "),
         ])],
-        &|| false,
     );
     let heads: Vec<Vec<&str>> = tables.iter().map(heads).collect();
     assert_eq!(
@@ -319,7 +318,7 @@ fn a_statement_is_named_by_its_title_and_not_by_its_period() {
             "Operating income                           7,207       7,692",
         ),
     ]);
-    let tables = tables_of_pages(1, &[page], &|| false);
+    let tables = tables_of_pages(1, &[page]);
     assert_eq!(
         (tables[0].title.as_deref(), tables[0].unit.as_deref()),
         (
@@ -338,5 +337,5 @@ fn words_far_to_the_right_of_a_page_are_read() {
         format!("{indent}Services              11        10  "),
     ];
     let lines: Vec<(f32, &str)> = lines.iter().map(|line| (ROW, line.as_str())).collect();
-    tables_of_pages(1, &[page(&lines)], &|| false);
+    tables_of_pages(1, &[page(&lines)]);
 }

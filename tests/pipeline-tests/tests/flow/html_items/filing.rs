@@ -3,6 +3,7 @@
 use stemma_document::{FilingItem, SectionTree};
 use stemma_extract::{ExtractJob, Limits};
 use stemma_outline::{enrich, finish_tree, structure};
+use stemma_reading::document_reading::DocumentReading;
 
 pub(crate) const BREAK: &str = "<hr style='page-break-after:always'/>";
 
@@ -15,7 +16,13 @@ pub(crate) fn tree(html: &str) -> SectionTree {
     );
     let source = stemma_extract::extract(job).expect("it is HTML");
     let draft = structure::outline(&source, &Default::default()).expect("it has pages");
-    finish_tree(&draft, &source, [], &enrich::SectionSettings::default())
+    finish_tree(
+        &draft,
+        &source,
+        &DocumentReading::new(&source.body).lines,
+        [],
+        &enrich::SectionSettings::default(),
+    )
 }
 
 /// A cover, contents and the body.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::vocabulary::EMPTY_CELLS;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Token {
     Value,
@@ -37,7 +39,7 @@ fn token_kind(token: &str) -> Token {
     let lower = token.to_lowercase();
     match lower.as_str() {
         "|" => return Token::Bar,
-        "n/a" | "nm" | "n/m" | "n.m." | "na" | "*" | "nil" => return Token::Empty,
+        lower if EMPTY_CELLS.contains(lower) => return Token::Empty,
         "pts" | "bps" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
         _ => {}
     }
@@ -126,6 +128,11 @@ pub(crate) fn cell_kind(text: &str) -> CellKind {
     }
 }
 
+/// Whether dots lead from a label to its cells.
+pub(crate) fn has_leader(text: &str) -> bool {
+    text.contains("....") || text.contains(". . . .")
+}
+
 /// Whether a word is a leader between cells, and no text.
 pub(crate) fn is_filler(word: &str) -> bool {
     matches!(token_kind(word), Token::Filler | Token::Bar)
@@ -142,7 +149,7 @@ pub(crate) fn without_breaks(cell: &str) -> String {
 }
 
 /// The end of the label, and the byte ranges of the cells at the end of a line.
-pub(super) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
+pub(crate) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
     let mut tokens: Vec<(Range<usize>, Token)> = Vec::new();
     let mut from = 0;
     for part in text.split_whitespace() {
