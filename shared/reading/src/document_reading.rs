@@ -6,12 +6,15 @@ mod codec;
 pub use codec::{ReadingCodecError, ReadingSizes};
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Page, PageNo, SourceBody};
+use stemma_document::{Line, Page, PageNo, SourceBody};
 
 use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
-use crate::lines::{LineReading, read_lines};
+use crate::lines::{LABEL_WORDS, LineKind, LineReading, read_lines};
 use crate::page_features::{is_number, year};
 use crate::tables::{FigureTable, read_tables};
+
+// Gap in line heights between a label and a cell.
+const CELL_GAP: f32 = 1.5;
 
 /// The reading of a document.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -86,9 +89,24 @@ fn read_page(page: &Page) -> Vec<LineReading> {
     );
     let mut lines = read_lines(page.lines.iter().map(|line| line.text.as_str()));
     for (reading, line) in lines.iter_mut().zip(&page.lines) {
+        let is_text = matches!(reading.kind, LineKind::Label | LineKind::Prose);
+        if is_text && has_cell_apart(line, reading.label_end) {
+            reading.kind = LineKind::Row;
+        }
         reading.is_heading = body.sets_apart(TextLook::from(line)) && is_title(&line.text);
     }
     lines
+}
+
+// Whether a short label is followed by a cell far from it, such as the page of an entry of the contents.
+fn has_cell_apart(line: &Line, label_end: u32) -> bool {
+    let label = line.words.iter().rfind(|word| word.end <= label_end);
+    let cell = line.words.iter().find(|word| word.start >= label_end);
+    let words = line.words.partition_point(|word| word.end <= label_end);
+    words <= LABEL_WORDS
+        && label.zip(cell).is_some_and(|(label, cell)| {
+            cell.x0.points() - label.x1.points() > CELL_GAP * line.rect.height()
+        })
 }
 
 fn is_title(text: &str) -> bool {
@@ -112,7 +130,6 @@ mod tests {
     use stemma_filings::monospaced_page;
 
     use super::*;
-    use crate::lines::LineKind;
 
     const STATEMENT: &str = "\
 The following discussion covers results of operations and should be read with the statements that follow it here.
@@ -156,6 +173,18 @@ Total assets                         $ 2,569       1,572";
             .iter()
             .position(|line| line.text == "Current assets:");
         assert_eq!(kinds[group.unwrap()], LineKind::Label);
+    }
+
+    #[test]
+    fn an_entry_of_the_contents_is_a_row() {
+        let page = monospaced_page(
+            "Item 1A. Risk factors                          14\nItem 2. Properties in 30 states",
+        );
+        let reading = DocumentReading::new(&SourceBody::Pages(vec![page]));
+        assert_eq!(
+            kinds(&reading, Some(PageNo::FIRST)),
+            [LineKind::Row, LineKind::Label]
+        );
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl LineReading {
 }
 
 // A label with more words is a sentence.
-const LABEL_WORDS: usize = 12;
+pub(crate) const LABEL_WORDS: usize = 12;
 // A column head has dates, units and little else.
 const COLUMN_HEAD_WORDS: usize = 18;
 
