@@ -268,7 +268,7 @@ pub async fn spawn_cancellable<T: Send + 'static>(
 mod tests {
     use futures::future::BoxFuture;
     use parking_lot::Mutex;
-    use stemma_document::FilingFacts;
+    use stemma_document::{FilingFacts, SourceBody};
     use stemma_sample_store as store;
     use stemma_store::blobs::MemoryBlobs;
     use stemma_store::port_layer::{Layered, PortLayer};
@@ -299,6 +299,49 @@ mod tests {
             self.0.lock().push(operation);
             call().await
         }
+    }
+
+    #[tokio::test]
+    async fn a_text_without_a_stored_reading_is_read_again() {
+        let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+        let page = stemma_filings::monospaced_page(
+            "                 2023     2022\nGoodwill          500      400\nTotal           1,500    1,400",
+        );
+        let body = SourceBody::Pages(vec![page]);
+        store::publish(blobs.as_ref(), "a.pdf", body, FilingFacts::default()).await;
+        let documents = BlobDocumentStore {
+            blobs: Arc::clone(&blobs),
+            collection: Collection::default(),
+        };
+        let doc = store::version("a.pdf", 1).doc;
+        let (stored, _) = documents.load_tree(doc, 1).await.unwrap().unwrap();
+        let tables = documents.load_tables(&stored).await.unwrap();
+        assert_eq!(tables[0].rows[1].label, "Total");
+        let scope = blob_keys::document_scope(&documents.collection, doc);
+        let key: TaskKey = stored.text_artifact.parse().unwrap();
+        let source = artifact::blob(blobs.as_ref(), &scope, &key, "source");
+        let source = source.await.unwrap().unwrap();
+        let older = TaskKey::builder("paginate", 0).finish();
+        let parts = [("source", source)];
+        let artifact = artifact::Artifact::new(b"{}", &parts).unwrap();
+        artifact
+            .store(blobs.as_ref(), &scope, &older)
+            .await
+            .unwrap();
+        let before = PublishedTree {
+            text_artifact: older.to_string(),
+            ..stored.clone()
+        };
+        assert_eq!(documents.load_tables(&before).await.unwrap(), tables);
+        assert_eq!(
+            documents.load_readings(&before).await.unwrap(),
+            documents.load_readings(&stored).await.unwrap()
+        );
+        let imported = PublishedTree {
+            text_artifact: String::new(),
+            ..stored
+        };
+        assert!(documents.load_tables(&imported).await.unwrap().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

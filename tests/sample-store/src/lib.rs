@@ -16,6 +16,7 @@ use stemma_document::{
     PageLabel, PageNo, Position, Pt, PublishedTree, Rect, SectionStart, SectionTree, Source,
     SourceBody, SourceFormat, StyleRun, TextLines, TreeObject, VerifiedOutline, blob_keys,
 };
+use stemma_reading::document_reading::DocumentReading;
 use stemma_store::artifact::Artifact;
 use stemma_store::blobs::{Blobs, MemoryBlobs};
 use stemma_store::{Failure, FailureRecord, TaskKey};
@@ -171,7 +172,8 @@ async fn publish_version(
         encrypted: false,
     };
     let packed = stemma_extract::encode_source(&source).unwrap();
-    let mut parts = vec![("source", packed.into())];
+    let reading = DocumentReading::new(&source.body).encode().unwrap();
+    let mut parts = vec![("source", packed.into()), ("reading", reading.into())];
     parts.extend(tagged.map(|table| ("facts", stemma_xbrl::encode_facts(table).unwrap().into())));
     Artifact::new(b"{}", &parts)
         .unwrap()
