@@ -68,7 +68,7 @@ impl PageFeatures {
     pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
         let mut features = Self::default();
         for (line, range) in lines.iter().zip(&text.lines) {
-            features.add_line(line, range.start);
+            features.add_row(line.text, range.start);
             if features.headings.len() < MAX_HEADINGS && line.reading.is_heading {
                 features.headings.push(range.clone());
             }
@@ -96,24 +96,39 @@ impl PageFeatures {
     }
 
     // `start` is where the line starts in the text.
-    fn add_line(&mut self, line: &PageLine<'_>, start: usize) {
-        self.numbers += line
-            .text
-            .split_whitespace()
-            .filter(|word| is_number(word))
-            .count();
-        let label = line.reading.label(line.text);
-        if line.reading.kind == LineKind::ColumnHead {
-            self.years
-                .extend(line.text.split_whitespace().filter_map(year));
+    fn add_row(&mut self, line: &str, start: usize) {
+        let mut words = 0;
+        let mut text_words = 0;
+        let mut numbers = 0;
+        let mut years: Vec<u16> = Vec::new();
+        let mut label_end = None;
+        let mut words_after = 0;
+        for word in line.split_whitespace() {
+            words += 1;
+            text_words += usize::from(word.chars().any(char::is_alphabetic));
+            years.extend(year(word));
+            if label_end.is_some() && word.chars().any(char::is_alphabetic) {
+                words_after += 1;
+            }
+            if is_number(word) {
+                numbers += 1;
+                label_end.get_or_insert(word.as_ptr() as usize - line.as_ptr() as usize);
+            }
         }
-        let Some(label) = label else {
-            return;
-        };
-        // A table may have a row for each year.
-        self.years.extend(label.split_whitespace().filter_map(year));
+        // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words other than years and days.
+        if !years.is_empty()
+            && text_words <= 2 + 3 * years.len()
+            && words <= 24
+            && numbers <= 3 * years.len() + 1
+        {
+            self.years.extend(years);
+        }
+        self.numbers += numbers;
+        let label = &line[..label_end.unwrap_or(0)];
         let label = label.trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':']);
+        // In a sentence, further words follow a number.
         if self.labels.len() < MAX_LABELS
+            && words_after <= numbers
             && label.chars().any(char::is_alphabetic)
             && label.len() <= LABEL_CHARS
         {
