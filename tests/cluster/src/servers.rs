@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Blocking, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use tempfile::TempDir;
@@ -131,7 +131,7 @@ impl TestServers {
     /// Starts new servers, which a test may kill.
     ///
     /// # Errors
-    /// If they cannot be started; `tests/services` prints the reason to stderr.
+    /// If they cannot be started, with what `tests/services` says.
     pub async fn start() -> Result<Self> {
         // Below /tmp, because the paths of sockets must be short.
         let folder = tempfile::Builder::new()
@@ -145,18 +145,12 @@ impl TestServers {
             .env_remove(RABBITMQ)
             .env_remove(REDIS)
             .env_remove(S3);
-        let output = command
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .await?;
+        let output = command.stdin(Stdio::null()).output().await?;
         if !output.status.success() {
             stop(&run);
+            let reason = String::from_utf8_lossy(&output.stderr);
+            bail!("tests/services could not start the servers: {reason}");
         }
-        ensure!(
-            output.status.success(),
-            "tests/services could not start the servers"
-        );
         let text = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
             let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -174,7 +168,7 @@ impl TestServers {
         let (Some(endpoint), Some(access_key), Some(secret_key)) =
             (words.next(), words.next(), words.next())
         else {
-            anyhow::bail!("{S3} is `http://HOST:PORT ACCESS SECRET`");
+            bail!("{S3} is `http://HOST:PORT ACCESS SECRET`");
         };
         Ok(Self {
             rabbitmq: rabbitmq.into(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stemma_sample_store::model::answer_model;
-use stemma_sim::{Behavior, Provider};
+use stemma_sim::{Gold, Oracle, Provider, Setup};
 
 use super::test_server::{start, start_with_model_and};
 use crate::QuerySettings;
@@ -128,18 +128,44 @@ async fn operators_hold_in_a_search_by_url() {
 /// Operators choose among the sections that a model found.
 #[tokio::test]
 async fn operators_hold_in_searches_with_a_model() {
-    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let question = "Where are spending and liquidity described?";
+    let gold = Gold {
+        question: question.into(),
+        doc: "ACME_2022".into(),
+        pages: vec![2, 5],
+    };
+    let setup = Setup {
+        oracle: Oracle::default().with_golds(vec![gold]),
+        ..Setup::default()
+    };
+    let provider = Provider::start_with(setup).await.unwrap();
     let query = QuerySettings::default();
     let server = start_with_model_and(answer_model(&provider), query).await;
     for strategy in ["beam", "best_first", "mcts"] {
-        let search = json!({ "query": "What about R&D spending? -anvils", "strategy": strategy });
-        let found = server.post("/v1/search", &search.to_string()).await;
-        assert_eq!(found.status, 200, "{strategy}: {}", found.body);
-        let found = found.json();
-        let hits = found["hits"].as_array().unwrap();
+        let search = async |query: &str| {
+            let search = json!({ "query": query, "scopes": ["ACME_2022"], "strategy": strategy, "explain": true });
+            let found = server.post("/v1/search", &search.to_string()).await;
+            assert_eq!(found.status, 200, "{strategy}: {}", found.body);
+            let found = found.json();
+            let hits = found["hits"].as_array().unwrap().clone();
+            assert!(
+                hits.iter().any(|hit| hit["parts"]["model"].is_number()),
+                "{strategy}: {found}"
+            );
+            (found, hits)
+        };
+        let names = |hit: &Value, title: &str| hit["path"].to_string().contains(title);
+        let (found, hits) = search(question).await;
+        for title in ["Business", "Discussion"] {
+            assert!(
+                hits.iter().any(|hit| names(hit, title)),
+                "{strategy}, {title}: {found}"
+            );
+        }
+        let (found, hits) = search(&format!("{question} -anvils")).await;
         assert!(
-            hits.iter()
-                .all(|hit| !hit["path"].to_string().contains("Business")),
+            hits.iter().any(|hit| names(hit, "Discussion"))
+                && !hits.iter().any(|hit| names(hit, "Business")),
             "{strategy}: {found}"
         );
         let routed = found["routed"].as_array().unwrap();

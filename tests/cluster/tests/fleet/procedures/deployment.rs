@@ -15,8 +15,10 @@ use tempfile::TempDir;
 const REQUEST: &str = "STEMMA_TEST_PROCEDURES";
 pub const BUCKET: &str = "procedures";
 pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time limit of a drain, beyond `local.grace_seconds`.
-pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of a drain, beyond the grace period.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Grace period of the processes of a fleet: longer than a call.
+const GRACE: Duration = Duration::from_secs(20);
 /// Time limit of a job. The machine may do other work.
 pub const JOB_TIMEOUT: Duration = Duration::from_secs(600);
 /// Latency of the provider.
@@ -35,6 +37,7 @@ pub type Trees = BTreeMap<String, Bytes>;
 pub struct Deployment {
     pub fleet: ServiceFleet,
     pub name: String,
+    grace: Duration,
     s3: Client,
 }
 
@@ -85,17 +88,26 @@ impl Deployment {
             ("MODEL__API_KEY", "none"),
             ("MODEL__CONCURRENCY", "4"),
             ("LOCAL__CONCURRENCY", "1"),
-            ("LOCAL__GRACE_SECONDS", "20"), // longer than a call
         ];
         settings.extend(own.map(|(key, value)| (format!("STEMMA_{key}"), value.to_string())));
         let mut fleet =
             ServiceFleet::new(binary, &format!("s3://{BUCKET}/{name}"), settings).unwrap();
         fleet.use_provider(provider.address());
-        Self {
+        let mut deployment = Self {
             fleet,
             name,
+            grace: GRACE,
             s3: servers.s3(),
-        }
+        };
+        deployment.set_grace(GRACE);
+        deployment
+    }
+
+    /// Sets the grace period of processes started from now on.
+    pub fn set_grace(&mut self, grace: Duration) {
+        let seconds = grace.as_secs().to_string();
+        self.fleet.set("STEMMA_LOCAL__GRACE_SECONDS", &seconds);
+        self.grace = grace;
     }
 
     /// Sets the login and the key of the provider of processes started from now on.
@@ -122,7 +134,8 @@ impl Deployment {
 
     /// Stops a process as an orchestrator does.
     pub async fn terminate(&mut self, process: &str) {
-        let ended = self.fleet.terminate(process, DRAIN_TIMEOUT).await.unwrap();
+        let limit = self.grace + DRAIN_TIMEOUT;
+        let ended = self.fleet.terminate(process, limit).await.unwrap();
         assert_eq!(ended.code(), Some(0), "{process} did not drain");
     }
 

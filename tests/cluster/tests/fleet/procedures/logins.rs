@@ -1,5 +1,7 @@
 //! A fleet changes its logins of broker, Redis, S3 and model provider while it works (docs/SECURITY.md, "Changing logins").
 
+use std::time::Duration;
+
 use stemma_cluster::duplicate_calls::{CallSummary, calls_per_digest};
 use stemma_cluster::{Login, ServiceRole, TestServers, binary};
 
@@ -35,7 +37,7 @@ async fn logins_are_replaced_under_load() {
     slow.accept_keys(&[OLD_KEY]);
     let mut rotated = Deployment::new(&servers, "rotated", binary, &slow).await;
     // A worker that drains makes the calls of the tasks that it holds, and breaks off those that take longer.
-    rotated.fleet.set("STEMMA_LOCAL__GRACE_SECONDS", "60");
+    rotated.set_grace(Duration::from_secs(60));
     rotated.use_login(&servers, &OLD, OLD_KEY);
     rotated.spawn(&SINGLE).await;
     rotated.use_login(&servers, &CLIENT, "none");
