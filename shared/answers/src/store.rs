@@ -20,7 +20,7 @@ use stemma_store::port_retry::with_retry;
 use stemma_store::{Env, PortError, PortResult};
 
 use super::answer::{Answer, Degradation, GenerationUsage};
-use stemma_retrieval::cache::Cache;
+use stemma_store::cache::Cache;
 
 const CACHE_BYTES: usize = 32 << 20;
 const CACHE_MS: Millis = 24 * 3_600_000;

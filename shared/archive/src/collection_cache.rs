@@ -14,7 +14,6 @@ use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
-use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::commit::{IndexCommit, MissingDocuments};
@@ -26,6 +25,7 @@ use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
 };
 use stemma_store::blobs::Blobs;
+use stemma_store::cache::Cache;
 use stemma_store::port_monitor::{PortTrouble, TroubleKind};
 use stemma_store::work::{self, ClientId, ComputeError, compute};
 use stemma_store::{Env, PortError, PortResult};

@@ -12,8 +12,8 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
 use stemma_document::{Digest, DocumentVersion, Origin, PageNo};
 use stemma_extract::{ExtractError, ExtractJob, Extractor, ImageRequest, Limits, Task};
-use stemma_retrieval::cache::Cache;
 use stemma_store::Env;
+use stemma_store::cache::Cache;
 use tokio::sync::Semaphore;
 
 use crate::document_store::BlobDocumentStore;

@@ -85,17 +85,15 @@ fn matches_title(line: &str, title: &str) -> bool {
 
 /// Lower-case letters and digits without spaces, so that letter-spaced and hyphenated copies of a text compare equal.
 pub fn normalize_key(text: &str) -> String {
+    let mut key = String::with_capacity(text.len());
     if text.is_ascii() {
-        return text
-            .bytes()
-            .filter(u8::is_ascii_alphanumeric)
-            .map(|byte| byte.to_ascii_lowercase() as char)
-            .collect();
+        let letters = text.bytes().filter(u8::is_ascii_alphanumeric);
+        key.extend(letters.map(|byte| byte.to_ascii_lowercase() as char));
+    } else {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        key.extend(letters.flat_map(char::to_lowercase));
     }
-    text.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
+    key
 }
 
 fn join(lines: &[BodyLine<'_>]) -> String {

@@ -9,6 +9,7 @@ use stemma_archive::{ApiError, Archive, IndexState};
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 use stemma_store::PortResult;
 
+use crate::recent::ENTRY_BYTES;
 use crate::{CheckReport, ClusterStatus, Operations, OperationsError, StoreWriter};
 
 /// How long each part of the report is waited for.
@@ -97,13 +98,14 @@ impl Operations {
     // The dead letters of a report. Those that were read less than a minute ago are not read again.
     async fn known_dead_letters(&self, all: bool) -> PortResult<Vec<DeadLetter>> {
         let known = &self.recent.letters;
+        let now_ms = self.ports.env.now_ms();
         let mut letters = dead_letter::list_with(self.blobs(), DEAD_LETTERS, |key| async move {
-            if let Some(letter) = known.get(&key) {
+            if let Some(letter) = known.get(&key, now_ms) {
                 return Ok(Some(letter));
             }
             let letter = dead_letter::read(self.blobs(), &key).await?;
             if let Some(letter) = &letter {
-                known.insert(key, letter.clone());
+                known.put(key, letter.clone(), ENTRY_BYTES, now_ms);
             }
             Ok(letter)
         })

@@ -8,6 +8,7 @@ use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::NewestJobs;
 use stemma_store::{JobId, PortResult};
 
+use crate::recent::ENTRY_BYTES;
 use crate::{JobStatus, Operations};
 
 // Jobs that are counted by state: more would have to be read for each page.
@@ -134,7 +135,9 @@ impl Operations {
         all: bool,
     ) -> PortResult<Option<JobStatus>> {
         let own = self.collection().as_str();
-        if let Some((collection, status)) = self.recent.ended_jobs.get(job) {
+        let now_ms = self.ports.env.now_ms();
+        let ended_jobs = &self.recent.ended_jobs;
+        if let Some((collection, status)) = ended_jobs.get(job, now_ms) {
             return Ok((collection == own).then_some(status));
         }
         let unreadable = || JobStatus::unreadable(job, self.ports.env.now_ms());
@@ -150,7 +153,7 @@ impl Operations {
         };
         if status.has_ended() {
             let known = (manifest.collection, status.clone());
-            self.recent.ended_jobs.insert(job.clone(), known);
+            ended_jobs.put(job.clone(), known, ENTRY_BYTES, now_ms);
         }
         Ok(Some(status))
     }

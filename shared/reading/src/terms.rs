@@ -12,6 +12,10 @@ pub fn is_cjk(c: char) -> bool {
 pub fn count(text: &str) -> usize {
     let mut words = 0;
     for word in text.split_whitespace() {
+        if word.is_ascii() {
+            words += 1;
+            continue;
+        }
         let ideographs = word.chars().filter(|c| is_cjk(*c)).count();
         let others = word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)) || ideographs == 0;
         words += ideographs.div_ceil(2) + usize::from(others);

@@ -13,7 +13,6 @@
 
 pub mod alias_file;
 pub mod aliases;
-pub mod cache;
 pub mod embedding;
 pub mod index;
 pub mod instructions;

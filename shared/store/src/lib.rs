@@ -7,10 +7,12 @@
 //! - [`limit`] is the port to the rate limits and accounts that all processes share, with an adapter for memory; [`spend`]
 //!   has the amounts, and [`model_status`] what a process reports about its models.
 //! - [`minute_window`] counts what happened in the last minute, [`latency`] how long it took in the last minutes.
-//! - [`env`](mod@env) is the clock, randomness and spawning; [`work`] the share of a machine that a request may use.
+//! - [`env`](mod@env) is the clock, randomness and spawning; [`work`] the share of a machine that a request may use, and
+//!   [`cache`] what requests keep in memory.
 
 pub mod artifact;
 pub mod blobs;
+pub mod cache;
 pub mod env;
 pub mod failure;
 pub mod key;

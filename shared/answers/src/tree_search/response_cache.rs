@@ -12,8 +12,8 @@ use stemma_store::blobs::{Blobs, list_all};
 use stemma_store::env::Millis;
 use stemma_store::{Env, PortResult};
 
-use stemma_retrieval::cache::Cache;
 use stemma_retrieval::usage::CallStore;
+use stemma_store::cache::Cache;
 
 const CACHE_BYTES: usize = 16 << 20;
 const CACHE_MS: Millis = 24 * 3_600_000;

@@ -18,7 +18,10 @@ pub(super) struct Pen {
 impl Pen {
     /// `None` if the matrix is degenerate or the size is zero.
     pub(super) fn new(map: Matrix, state: &GraphicsState<'_>, font: &TextFont<'_>) -> Option<Self> {
-        let size = state.size.abs() * map.y_scale() * f64::from(font.em);
+        // Each is a square root, and this runs for each string.
+        let x_scale = map.x_scale();
+        let y_scale = map.y_scale();
+        let size = state.size.abs() * y_scale * f64::from(font.em);
         if !map.is_finite() || size <= 0.0 || !size.is_finite() {
             return None;
         }
@@ -35,12 +38,12 @@ impl Pen {
         };
         let writing = Writing::along(x, y);
         // A shear in the matrix is a synthetic italic.
-        let slanted = map.x_scale() > 0.0
-            && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
+        let slanted =
+            x_scale > 0.0 && ((a * c + b * d) / (x_scale * y_scale.max(1e-9))).abs() > 0.12;
         let length = if font.horizontal {
-            map.x_scale() * state.stretch.abs()
+            x_scale * state.stretch.abs()
         } else {
-            map.y_scale()
+            y_scale
         };
         let glyph = Glyph {
             text: ' ',

@@ -60,6 +60,10 @@ impl LineGlyph {
     pub(super) fn is_space(&self) -> bool {
         self.text == ' '
     }
+
+    pub(super) fn has_style_of(&self, other: &Self) -> bool {
+        (self.size, self.bold, self.italic) == (other.size, other.bold, other.italic)
+    }
 }
 
 #[derive(Debug, Clone)]

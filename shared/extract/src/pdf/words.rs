@@ -41,18 +41,23 @@ impl LineText {
         let start = length(&self.text);
         let mut u0 = first.u;
         let mut u1 = first.end();
+        let mut before: Option<&LineGlyph> = None;
         for mark in letters {
-            self.style(mark);
+            if !before.is_some_and(|before| before.has_style_of(mark)) {
+                self.style(mark);
+            }
+            before = Some(mark);
             self.text.push(mark.text);
             u0 = u0.min(mark.u);
             u1 = u1.max(mark.end());
-            if let Some(run) = self.runs.last_mut() {
-                run.end = length(&self.text);
-            }
+        }
+        let end = length(&self.text);
+        if let Some(run) = self.runs.last_mut() {
+            run.end = end;
         }
         self.words.push(Word {
             start,
-            end: length(&self.text),
+            end,
             x0: Pt::new(u0),
             x1: Pt::new(u1),
         });

@@ -1,12 +1,13 @@
 //! Chooses sentences and list items for a summary: greedily, by weight of uncovered terms per word.
 
-use foldhash::{HashMap, HashSet, HashSetExt};
+use foldhash::HashMap;
 
 use stemma_document::text::normalize_key;
 use stemma_reading::terms;
 use stemma_reading::vocabulary::{BOILERPLATE, DEPENDENT_OPENINGS};
 
 use super::sentences::ProseSentence;
+use super::summarize::TermTable;
 
 // Added to the length of a sentence before its weight is divided by it; otherwise sentences of one term would win.
 const SHORT_BONUS_WORDS: u64 = 6;
@@ -21,8 +22,9 @@ pub(super) const WORD_BYTES: usize = 16;
 const ITEM_WORDS: usize = 12;
 
 /// Chooses the parts of one summary; each choice lowers the weight of the terms it covers.
-pub(super) struct SentenceSelector {
-    weights: HashMap<String, u64>,
+pub(super) struct SentenceSelector<'a> {
+    terms: &'a TermTable,
+    weights: HashMap<u32, u64>,
     /// The normalized title, to skip headings that end with a full stop and look like sentences.
     title: String,
 }
@@ -30,15 +32,16 @@ pub(super) struct SentenceSelector {
 struct SelectionCandidate {
     index: usize,
     words: usize,
-    terms: Vec<String>,
+    terms: Vec<u32>,
     /// Score of everything but its terms, in hundredths.
     merit: u64,
 }
 
-impl SentenceSelector {
+impl<'a> SentenceSelector<'a> {
     /// `weights` are the weights of the section's terms.
-    pub(super) fn new(weights: HashMap<String, u64>, title: &str) -> Self {
+    pub(super) fn new(terms: &'a TermTable, weights: HashMap<u32, u64>, title: &str) -> Self {
         Self {
+            terms,
             weights,
             title: normalize_key(title),
         }
@@ -60,10 +63,10 @@ impl SentenceSelector {
     }
 
     /// `Head first item; second item.` with the chosen items in reading order, within `budget` words; empty if none fits.
-    pub(super) fn select_list<'a>(
+    pub(super) fn select_list<'t>(
         &mut self,
         head: &str,
-        items: impl Iterator<Item = &'a str>,
+        items: impl Iterator<Item = &'t str>,
         budget: usize,
     ) -> String {
         let items: Vec<String> = items.map(list_item).collect();
@@ -76,7 +79,7 @@ impl SentenceSelector {
                 fits.then(|| SelectionCandidate {
                     index,
                     words,
-                    terms: distinct_terms(item),
+                    terms: self.terms.numbers_in(item),
                     merit: 100,
                 })
             })
@@ -142,7 +145,7 @@ impl SentenceSelector {
             candidates.push(SelectionCandidate {
                 index,
                 words,
-                terms: distinct_terms(&sentence.text),
+                terms: self.terms.numbers_in(&sentence.text),
                 merit,
             });
             place += 1;
@@ -178,16 +181,6 @@ fn list_item(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ");
     item.trim_end_matches(['.', ';', ':']).into()
-}
-
-fn distinct_terms(text: &str) -> Vec<String> {
-    let mut unique = HashSet::new();
-    terms::terms(text, |term| {
-        unique.insert(term.to_owned());
-    });
-    let mut terms: Vec<String> = unique.into_iter().collect();
-    terms.sort_unstable();
-    terms
 }
 
 /// Score factor of a sentence apart from its terms, in hundredths: position, amounts, no boilerplate.

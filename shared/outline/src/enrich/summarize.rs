@@ -5,7 +5,7 @@
 //! parts come before them, the row names of tables after them. A term counts less each time it is covered. All weights are
 //! integers, so that the choice is the same on every machine.
 
-use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use foldhash::{HashMap, HashMapExt};
 use stemma_document::text::{BodyLine, full_lines, normalize_key, own_lines};
 use stemma_document::{Section, Source, Summary};
 use stemma_reading::document_reading::LineReadings;
@@ -39,12 +39,16 @@ pub(super) fn summarize(
     readings: &LineReadings,
     settings: &SectionSettings,
 ) {
-    let words = TermFrequencies::new(sections, source);
-    let summarizer = Summarizer {
+    let mut terms = TermTable::default();
+    let mut counts = Vec::new();
+    terms.count(sections, source, &mut counts);
+    let mut summarizer = Summarizer {
         source,
         readings,
         settings,
-        frequencies: words,
+        terms,
+        sections: counts.len(),
+        counts: counts.into_iter(),
     };
     summarizer.summarize(sections);
 }
@@ -53,25 +57,29 @@ struct Summarizer<'a> {
     source: &'a Source,
     readings: &'a LineReadings,
     settings: &'a SectionSettings,
-    frequencies: TermFrequencies,
+    terms: TermTable,
+    sections: usize,
+    // How often each term occurs in the own lines of the sections that follow, in pre-order.
+    counts: std::vec::IntoIter<Vec<(u32, u32)>>,
 }
 
 impl Summarizer<'_> {
-    fn summarize(&self, sections: &mut [Section]) {
+    fn summarize(&mut self, sections: &mut [Section]) {
         for section in sections {
+            let counts = self.counts.next().unwrap_or_default();
             self.summarize(&mut section.children);
-            section.summary = self.summary(section);
+            section.summary = self.summary(section, counts);
         }
     }
 
-    fn summary(&self, section: &Section) -> Option<Summary> {
+    fn summary(&mut self, section: &Section, counts: Vec<(u32, u32)>) -> Option<Summary> {
         let summary = match self.verbatim(section) {
             Some(text) => Summary {
                 text,
                 by: "verbatim".into(),
             },
             None => Summary {
-                text: self.extract(section),
+                text: self.extract(section, counts),
                 by: "offline".into(),
             },
         };
@@ -104,10 +112,10 @@ impl Summarizer<'_> {
         self.settings.summary_max_words as usize
     }
 
-    fn extract(&self, section: &Section) -> String {
+    fn extract(&mut self, section: &Section, counts: Vec<(u32, u32)>) -> String {
         let lines = own_lines(section, &self.source.body);
         let mut prose = sentences::read_prose(&lines, self.readings, &|word| {
-            self.frequencies.contains_word(word)
+            self.terms.contains_word(word)
         });
         let own_count = prose.sentences.len();
         prose.sentences.extend(
@@ -117,8 +125,8 @@ impl Summarizer<'_> {
                 .take(MAX_PARTS)
                 .filter_map(first_sentence),
         );
-        let mut selector =
-            SentenceSelector::new(self.frequencies.weights(section, &lines), &section.title);
+        let weights = self.terms.weights(section, counts, self.sections);
+        let mut selector = SentenceSelector::new(&self.terms, weights, &section.title);
         let mut remaining = self.max_words();
         let parts = list_parts(section, &prose, &mut selector, remaining);
         remaining = remaining.saturating_sub(terms::count(&parts));
@@ -183,7 +191,7 @@ fn first_sentence(child: &Section) -> Option<ProseSentence> {
 fn list_parts(
     section: &Section,
     prose: &ProseContent,
-    selector: &mut SentenceSelector,
+    selector: &mut SentenceSelector<'_>,
     budget: usize,
 ) -> String {
     if section.children.is_empty() {
@@ -227,84 +235,87 @@ fn truncated_sentence(prose: &ProseContent, budget: usize) -> String {
     text
 }
 
-/// Document frequencies of terms, with sections as documents.
-struct TermFrequencies {
-    sections_with: HashMap<String, u32>,
-    sections: u32,
+/// The terms of a document by number, and in how many of its sections each occurs.
+#[derive(Default)]
+pub(super) struct TermTable {
+    numbers: HashMap<String, u32>,
+    sections_with: Vec<u32>,
 }
 
-impl TermFrequencies {
-    fn new(sections: &[Section], source: &Source) -> Self {
-        let mut rarity = Self {
-            sections_with: HashMap::new(),
-            sections: 0,
-        };
-        rarity.add(sections, source);
-        rarity
-    }
-
-    fn add(&mut self, sections: &[Section], source: &Source) {
+impl TermTable {
+    /// Counts the terms of the own lines of each section, in pre-order.
+    fn count(&mut self, sections: &[Section], source: &Source, counts: &mut Vec<Vec<(u32, u32)>>) {
         for section in sections {
-            self.sections += 1;
-            for term in frequencies(&own_lines(section, &source.body)).into_keys() {
-                *self.sections_with.entry(term).or_default() += 1;
+            let mut own: HashMap<u32, u32> = HashMap::new();
+            for line in own_lines(section, &source.body) {
+                terms::terms(line.text, |term| {
+                    *own.entry(self.number(term)).or_default() += 1;
+                });
             }
-            self.add(&section.children, source);
+            for number in own.keys() {
+                self.sections_with[*number as usize] += 1;
+            }
+            counts.push(own.into_iter().collect());
+            self.count(&section.children, source, counts);
         }
     }
 
-    fn contains_word(&self, word: &str) -> bool {
-        let mut contains = false;
-        terms::terms(word, |term| {
-            contains |= self.sections_with.contains_key(term);
-        });
-        contains
+    fn number(&mut self, term: &str) -> u32 {
+        if let Some(number) = self.numbers.get(term) {
+            return *number;
+        }
+        let number = self.sections_with.len() as u32;
+        self.numbers.insert(term.to_owned(), number);
+        self.sections_with.push(0);
+        number
     }
 
-    /// Weight of each term of the section.
+    /// The different terms of a text that the document has.
+    pub(super) fn numbers_in(&self, text: &str) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        terms::terms(text, |term| numbers.extend(self.numbers.get(term)));
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Whether a section has a term of the word.
+    fn contains_word(&self, word: &str) -> bool {
+        let mut numbers = self.numbers_in(word).into_iter();
+        numbers.any(|number| self.sections_with[number as usize] > 0)
+    }
+
+    /// Weight of each term of a section, whose own lines have `counts` of them.
     // A form of tf-idf in integers. Both factors are logarithmic and capped, so that one rare or repeated name cannot
     // dominate the choice.
-    fn weights(&self, section: &Section, lines: &[BodyLine<'_>]) -> HashMap<String, u64> {
-        let mut title = HashSet::new();
-        terms::terms(&section.title, |term| {
-            title.insert(term.to_owned());
-        });
-        let mut weights: HashMap<String, u64> = HashMap::new();
-        let own = frequencies(lines);
+    fn weights(
+        &mut self,
+        section: &Section,
+        counts: Vec<(u32, u32)>,
+        sections: usize,
+    ) -> HashMap<u32, u64> {
+        let mut counts: HashMap<u32, u32> = counts.into_iter().collect();
         let children = section
             .children
             .iter()
             .take(MAX_PARTS)
             .filter_map(|child| child.summary.as_ref());
-        let mut all = own;
         for summary in children {
             terms::terms(&summary.text, |term| {
-                *all.entry(term.to_owned()).or_default() += 1;
+                *counts.entry(self.number(term)).or_default() += 1;
             });
         }
-        for (term, count) in all {
-            let spread = self.sections_with.get(&term).copied().unwrap_or(1).max(1);
-            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(2));
+        let title = self.numbers_in(&section.title);
+        let weights = counts.into_iter().map(|(term, count)| {
+            let spread = self.sections_with[term as usize].max(1) as usize;
+            let rare = u64::from(1 + (sections / spread).max(1).ilog2().min(2));
             // A single mention is an aside, however rare the term is in the document.
             let frequent = u64::from(1 + 2 * count.ilog2().min(4));
             let titled = if title.contains(&term) { 2 } else { 1 };
-            weights.insert(term, rare * frequent * titled);
-        }
-        weights
-    }
-}
-
-fn frequencies(lines: &[BodyLine<'_>]) -> HashMap<String, u32> {
-    let mut counts: HashMap<String, u32> = HashMap::new();
-    for line in lines {
-        terms::terms(line.text, |term| match counts.get_mut(term) {
-            Some(count) => *count += 1,
-            None => {
-                counts.insert(term.to_owned(), 1);
-            }
+            (term, rare * frequent * titled)
         });
+        weights.collect()
     }
-    counts
 }
 
 #[cfg(test)]

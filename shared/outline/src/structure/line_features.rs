@@ -110,7 +110,11 @@ pub(super) struct LineTable<'a> {
 
 impl<'a> LineTable<'a> {
     pub(super) fn new(pages: &'a [Page]) -> Self {
-        let mut rows = Vec::new();
+        let lines = pages
+            .iter()
+            .map(|page| page.lines.len().min(MAX_LINES_PER_PAGE));
+        // All at once: it is large, and growing would copy it again and again.
+        let mut rows = Vec::with_capacity(lines.sum());
         let mut starts = Vec::with_capacity(pages.len() + 1);
         for (index, page) in pages.iter().enumerate() {
             starts.push(rows.len());

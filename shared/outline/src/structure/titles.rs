@@ -84,11 +84,12 @@ pub(super) fn key_similarity(a: &str, b: &str) -> f32 {
     if begins { dice.max(SAME_TITLE) } else { dice }
 }
 
-fn sorted_pairs(text: &str) -> Vec<[u8; 2]> {
-    let mut pairs: Vec<[u8; 2]> = text
-        .as_bytes()
+// As numbers, which are sorted faster than pairs.
+fn sorted_pairs(text: &str) -> Vec<u16> {
+    let bytes = text.as_bytes();
+    let mut pairs: Vec<u16> = bytes
         .windows(2)
-        .map(|pair| [pair[0], pair[1]])
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
         .collect();
     pairs.sort_unstable();
     pairs

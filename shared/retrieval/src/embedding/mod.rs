@@ -26,10 +26,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stemma_document::DocId;
 use stemma_llm::tokens;
+use stemma_store::cache::Cache;
 use stemma_store::work::compute;
 use stemma_store::{Env, Failure, PortError, PortResult, RunId};
 
-use crate::cache::Cache;
 use crate::usage::CallUsage;
 use embedder::MeteredEmbedder;
 use flat_index::FlatIndex;

@@ -5,28 +5,33 @@
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use moka::policy::EvictionPolicy;
-use moka::sync;
-use stemma_store::env::Millis;
+use lru::LruCache;
+use parking_lot::Mutex;
+
+use crate::env::Millis;
 
 // Counted for each entry in addition to its value.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// A cache of values that are cheap to clone.
 pub struct Cache<K, V> {
+    max_bytes: usize,
     max_entry_bytes: usize,
     max_age_ms: Millis,
-    entries: sync::Cache<K, CacheEntry<V>>,
+    entries: Mutex<Entries<K, V>>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-#[derive(Clone)]
+struct Entries<K, V> {
+    by_use: LruCache<K, CacheEntry<V>>,
+    bytes: usize,
+}
+
 struct CacheEntry<V> {
     value: V,
-    bytes: u32,
+    bytes: usize,
     created_ms: Millis,
 }
 
@@ -41,23 +46,21 @@ pub struct CacheStats {
 
 impl<K, V> Cache<K, V>
 where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
+    K: Hash + Eq,
+    V: Clone,
 {
     /// An empty cache of at most `max_bytes`; values expire after `max_age_ms`. An entry has at most an eighth of it: a larger
     /// one would evict too many others.
     pub fn new(max_bytes: usize, max_age_ms: Millis) -> Self {
-        let entries = sync::Cache::builder()
-            .max_capacity(max_bytes as u64)
-            .weigher(|_, entry: &CacheEntry<V>| entry.bytes)
-            // Frees memory. The age of a value is checked by the caller's clock, which tests simulate.
-            .time_to_live(Duration::from_millis(max_age_ms))
-            .eviction_policy(EvictionPolicy::lru())
-            .build();
+        let entries = Entries {
+            by_use: LruCache::unbounded(),
+            bytes: 0,
+        };
         Self {
+            max_bytes,
             max_entry_bytes: max_bytes / 8,
             max_age_ms,
-            entries,
+            entries: Mutex::new(entries),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -72,13 +75,14 @@ where
 
     /// The cached value, unless it has expired.
     pub fn get(&self, key: &K, now_ms: Millis) -> Option<V> {
-        let entry = self.entries.get(key);
-        if let Some(entry) = entry {
+        let mut entries = self.entries.lock();
+        if let Some(entry) = entries.by_use.get(key) {
             if entry.created_ms + self.max_age_ms > now_ms {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                return Some(entry.value);
+                return Some(entry.value.clone());
             }
-            self.entries.invalidate(key);
+            let expired = entries.by_use.pop(key);
+            entries.release(expired.as_ref());
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         None
@@ -87,30 +91,46 @@ where
     /// Caches a value of `bytes`, and says whether it did: not if it is larger than an entry may be.
     pub fn put(&self, key: K, value: V, bytes: usize, now_ms: Millis) -> bool {
         let bytes = bytes.saturating_add(ENTRY_OVERHEAD_BYTES);
-        let Ok(entry_bytes) = u32::try_from(bytes) else {
-            return false;
-        };
         if bytes > self.max_entry_bytes {
             return false;
         }
         let entry = CacheEntry {
             value,
-            bytes: entry_bytes,
+            bytes,
             created_ms: now_ms,
         };
-        self.entries.insert(key, entry);
+        // Dropped after the lock: a value may be a large tree.
+        let mut dropped = Vec::new();
+        let mut entries = self.entries.lock();
+        entries.bytes += bytes;
+        let replaced = entries.by_use.put(key, entry);
+        entries.release(replaced.as_ref());
+        dropped.extend(replaced);
+        while let Some((_, oldest)) = entries.by_use.peek_lru()
+            && (entries.bytes > self.max_bytes || oldest.created_ms + self.max_age_ms <= now_ms)
+        {
+            let evicted = entries.by_use.pop_lru().map(|(_, entry)| entry);
+            entries.release(evicted.as_ref());
+            dropped.extend(evicted);
+        }
+        drop(entries);
         true
     }
 
     pub fn stats(&self) -> CacheStats {
-        // Counts are only exact after pending evictions.
-        self.entries.run_pending_tasks();
+        let entries = self.entries.lock();
         CacheStats {
-            entries: self.entries.entry_count(),
-            bytes: self.entries.weighted_size(),
+            entries: entries.by_use.len() as u64,
+            bytes: entries.bytes as u64,
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
         }
+    }
+}
+
+impl<K, V> Entries<K, V> {
+    fn release(&mut self, entry: Option<&CacheEntry<V>>) {
+        self.bytes -= entry.map_or(0, |entry| entry.bytes);
     }
 }
 
