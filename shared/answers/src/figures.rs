@@ -22,7 +22,7 @@ use super::terms::{Terms, label_words, phrase, position};
 const WEAK_WEIGHT: f64 = 0.25;
 const WEAK_WORDS: [&str; 1] = ["net"];
 // What a word of a label counts that the statement lacks, and a word that it has of the lines above the row. A row that a statement names in
-// full stands above one that has the same words and more.
+// full is above one that has the same words and more.
 const MISSING_COST: f64 = 0.5;
 const ABOVE_WEIGHT: f64 = 0.3;
 // Least share of a label's words that a statement must have.
@@ -45,7 +45,7 @@ pub(super) struct CitedText<'a> {
     /// Target and cell.
     pub(super) cells: Vec<(usize, Cell)>,
     prose: QuotedNumbers,
-    // Sentences of the quote that stand in no table, and those clauses of them that the quote is part of.
+    // Sentences of the quote outside of tables, and those clauses of them that the quote is part of.
     pub(super) sentences: String,
     pub(super) clauses: String,
     /// A sentence of the quote is too long to be read.
@@ -62,7 +62,7 @@ pub(super) enum FigureCheck {
     Cell(Box<Cell>),
     Prose,
     NotFound,
-    /// It is in a quote, but stands for something else.
+    /// It is in a quote, but means something else.
     Differs(String),
 }
 
@@ -208,7 +208,7 @@ fn is_per_share(page: &TablePage<'_>, cell: &Cell) -> bool {
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
         // `Cash per consolidated balance sheets`
         let is_unit = |pair: &[&str]| pair[0] == "per" && !FIGURE_SOURCES.contains(pair[1]);
-        // `(in millions, except per share amounts)` may stand over one column alone.
+        // `(in millions, except per share amounts)` may be over one column alone.
         words.windows(2).any(is_unit) && !lower.contains("except")
     };
     // A group may also have rows that count shares, without cents.
@@ -334,7 +334,7 @@ pub(super) fn covers(words: &[String], label: &RowLabel, cell: &Cell) -> bool {
     })
 }
 
-// A measure with a name of its own, such as net debt, stands only in a row of that name.
+// A measure with a name of its own, such as net debt, is only in a row of that name.
 fn check_measure(words: &[String], label: &RowLabel, cell: &Cell) -> Result<(), String> {
     let terms = Terms::get();
     let row = format!(
@@ -578,7 +578,7 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let text = if names_loss { text } else { &rest };
     let has_alternative = !alternatives(&cell.label).is_empty();
     let says_negative = says_negative(text, &cell.label);
-    // `Sales fell 5%` beside a column of changes.
+    // `Sales fell 5%` next to a column of changes.
     let row = phrase(&format!("{} {}", cell.label, cell.head));
     let is_change = cell.period.year.is_none()
         || has_any(&row, &["chang", "increas", "decreas", "varianc", "growth"]);

@@ -1,4 +1,4 @@
-//! Operands of computed claims: the cell or sentence in which each stands as the model says.
+//! Operands of computed claims: the cell or sentence that has each as the model says.
 
 use rust_decimal::Decimal;
 use stemma_reading::numbers::{NumberMention, numbers};
@@ -14,7 +14,7 @@ use super::statement::Statement;
 use super::statement_words::is_neutral;
 use super::terms::{Terms, phrase};
 
-/// An operand that stands on its page as the model says.
+/// An operand that its page has as the model says.
 #[derive(Debug)]
 pub(super) struct FoundOperand<'a> {
     pub(super) name: &'a str,
@@ -204,7 +204,7 @@ fn printed_number(value: &str) -> Option<NumberMention> {
     Some(number)
 }
 
-// Whether the words the model gives for a row are those of its label: its own line, or with the lines beside it that belong to it.
+// Whether the words the model gives for a row are those of its label: its own line, or with the lines next to it that belong to it.
 fn is_row(stated: &str, label: &RowLabel, cell: &Cell) -> bool {
     let words = |text: &str| phrase(&without_parentheses(text));
     let stated = words(stated);

@@ -1,4 +1,4 @@
-//! Decides whether a claim is shown as verified: its quotes stand, its figures are those of the cited cells or come out of its computation,
+//! Decides whether a claim is shown as verified: its quotes are on their pages, its figures are those of the cited cells or come out of its computation,
 //! and its words are those of its quotes.
 
 use std::cmp::Ordering;
@@ -69,7 +69,8 @@ pub(super) fn judge_claim(
         let reason = "a cited sentence is too long to be read".to_owned();
         verdict.reason.get_or_insert(reason);
     }
-    let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
+    let is_quoted =
+        !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
     let evidence = claim_evidence(cited, &cells);
     let has_words = match result {
         Some(_) => is_supported_computation(text, &measure_words(text), &evidence),
@@ -81,7 +82,7 @@ pub(super) fn judge_claim(
         }
     };
     verdict.verified =
-        stands && verdict.unsupported.is_empty() && verdict.reason.is_none() && has_words;
+        is_quoted && verdict.unsupported.is_empty() && verdict.reason.is_none() && has_words;
     if let Some(name) = names_other_company(text, cited).filter(|_| verdict.verified) {
         verdict.verified = false;
         verdict.reason = Some(format!("it names {name}, which the cited filing does not"));
@@ -123,7 +124,7 @@ fn year_shift(cited: &[CheckedCitation<'_>]) -> i32 {
 }
 
 impl Verdict {
-    // Looks up each figure that is not the computed one; returns the cells of those that stand in tables.
+    // Looks up each figure that is not the computed one; returns the cells of those in tables.
     fn check_figures(
         &mut self,
         statement: &Statement<'_>,

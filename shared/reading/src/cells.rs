@@ -73,7 +73,7 @@ fn token_kind(token: &str) -> Token {
     if numeric { Token::Value } else { Token::Word }
 }
 
-// The mark of a footnote beside a value: `(b)`, `#`.
+// The mark of a footnote after a value: `(b)`, `#`.
 fn is_mark(token: &str) -> bool {
     let letters = token
         .strip_prefix('(')

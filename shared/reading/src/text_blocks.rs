@@ -58,7 +58,7 @@ fn table_end(lines: &[&str], kinds: &[LineKind], start: usize) -> Option<usize> 
             _ => {}
         }
     }
-    // A footnote's mark or a total may stand alone, but two rows in a row of labels make a table.
+    // A footnote's mark or a total may be alone, but two rows in a row of labels make a table.
     (rows >= MIN_ROWS).then_some(last_row + 1)
 }
 

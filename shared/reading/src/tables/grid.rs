@@ -1,6 +1,6 @@
 //! Tables that an HTML file declares: their cells have rows and columns, so nothing about columns is guessed from positions.
 //!
-//! `pieces` reads the cells of each row, with `$`, `)` and marks of footnotes beside the figure that they belong to; `columns`
+//! `pieces` reads the cells of each row, with `$`, `)` and the marks of its footnotes joined to their figure; `columns`
 //! finds the columns that a reader sees; this module tells heads, groups and rows apart and builds the tables.
 
 mod columns;
@@ -506,7 +506,7 @@ fn with_heads_before(before: Vec<Vec<Piece>>, new: Vec<Vec<Piece>>) -> Vec<Vec<P
     }
 }
 
-// Whether most heads of a row stand over the columns of those of another.
+// Whether most heads of a row are over the same columns as those of another.
 fn stands_for(row: &[Piece], old: &[Piece]) -> bool {
     let is_same = |piece: &&Piece| row.iter().any(|new| new.columns == piece.columns);
     2 * old.iter().filter(is_same).count() > old.len()

@@ -1,4 +1,4 @@
-//! Reads the cell of a table in which a number stands: its row, the period and head of its column, and its scale.
+//! Reads the cell of a number in a table: its row, the period and head of its column, and its scale.
 //!
 //! A row is a line that ends in cells: numbers, dashes and `n/m`. Columns are found by the positions of words, or by their order where a
 //! text has none. What cannot be read for certain is left empty, and a claim that needs it is not verified.
@@ -19,7 +19,7 @@ use crate::vocabulary::COLUMN_WORDS;
 
 // Lines above a row in which the head of its table is looked for.
 const MAX_LINES_UP: usize = 90;
-// Lines that may stand between the heads and the first row, such as `(unaudited)`, and lines of one head.
+// Lines between the heads and the first row, such as `(unaudited)`, and lines of one head.
 const MAX_HEAD_LINES: usize = 5;
 // Words of a line that is prose, not a label or a head. Two such lines end a table.
 const PROSE_WORDS: usize = 14;
@@ -183,10 +183,10 @@ impl<'a> TablePage<'a> {
         match line.cells[..] {
             [] => false,
             [ref cell] => {
-                let beside = [at.wrapping_sub(1), at + 1];
+                let neighbors = [at.wrapping_sub(1), at + 1];
                 line.has_gap_before(cell)
                     || line.text.contains('|')
-                    || beside.iter().any(|at| {
+                    || neighbors.iter().any(|at| {
                         self.lines.get(*at).is_some_and(|line| {
                             line.label_end > 0 && !line.cells.is_empty() || line.is_head
                         })
@@ -362,7 +362,7 @@ impl<'a> TablePage<'a> {
             .collect()
     }
 
-    // Words that stand over a cell between its table's first row and the lines of the head.
+    // Words over a cell, between its table's first row and the lines of the head.
     fn head_over(&self, at: usize, cell: &CellSpan) -> String {
         let Some((left, right)) = cell.x else {
             return String::new();

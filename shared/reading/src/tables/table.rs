@@ -69,7 +69,7 @@ pub struct TableCell {
     /// First byte in the file and the one behind the last; only in HTML.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<[u32; 2]>,
-    /// Marks of footnotes beside it, without parentheses.
+    /// Marks of its footnotes, without parentheses.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub marks: Vec<String>,
     /// The figures that the file tags in it; see [`FigureTable::link_facts`].
@@ -96,7 +96,7 @@ pub struct CellFact {
 }
 
 impl TableCell {
-    /// Adds a cell that stands in the same row and column, such as the end of a range.
+    /// Adds another cell of the same row and column, such as the end of a range.
     pub(crate) fn join(&mut self, other: Self) {
         self.text = format!("{} {}", self.text, other.text);
         self.value = None;
@@ -110,7 +110,7 @@ impl TableCell {
 }
 
 impl FigureTable {
-    /// Gives each cell the tagged figures that stand in it. `facts` are in the order of the file.
+    /// Gives each cell the tagged figures in it. `facts` are in the order of the file.
     pub fn link_facts(&mut self, facts: &[CellFact]) {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
         for cell in cells.flatten() {

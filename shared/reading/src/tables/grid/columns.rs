@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::pieces::{Kind, Piece};
 
-// A second column of text has cells in as many rows at least; a single text beside a label belongs to it.
+// A second column of text has cells in as many rows at least; a single text next to a label belongs to it.
 const MIN_TEXTS: usize = 2;
 // Rows in which columns are looked for.
 const MAX_ROWS: usize = 500;
@@ -88,7 +88,7 @@ impl Columns {
         self.label_end
     }
 
-    /// Whether a first cell stands where labels stand.
+    /// Whether a first cell is where labels are.
     pub(crate) fn is_label(&self, piece: &Piece) -> bool {
         piece.columns.start <= self.label_start
             || piece.kind == Kind::Text && piece.columns.start < self.label_end
@@ -119,7 +119,7 @@ impl Columns {
         self.ranges.get(column).cloned().unwrap_or_default()
     }
 
-    /// Whether a column stands under a cell.
+    /// Whether a column is under a cell.
     pub(crate) fn is_under(&self, column: usize, piece: &Piece) -> bool {
         let range = self.ranges.get(column);
         range.is_some_and(|range| overlap(range, &piece.columns) > 0)

@@ -1,5 +1,4 @@
-//! The cells of a row of a table, as a reader takes them: `$`, `)` and `%` belong to their figure, also where they stand in cells
-//! of their own.
+//! The cells of a row of a table, as a reader takes them: `$`, `)` and `%` belong to their figure, also from cells of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +19,7 @@ pub(crate) struct Piece {
     end: u16,
     /// How many rows it covers.
     pub(crate) rows: u16,
-    /// Marks of footnotes beside it, without parentheses.
+    /// Marks of its footnotes, without parentheses.
     pub(crate) marks: Vec<String>,
     pub(crate) places: Vec<Place>,
     pub(crate) bytes: Option<ByteSpan>,
@@ -28,7 +27,7 @@ pub(crate) struct Piece {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A number, or a dash that stands for one.
+    /// A number, or a dash in place of one.
     Figure,
     Text,
 }
@@ -171,7 +170,7 @@ pub(crate) fn with_signs(cells: impl Iterator<Item = Piece>) -> Vec<Piece> {
     pieces
 }
 
-/// Takes the marks of footnotes that stand in cells of their own to what they mark. `(1)` beside a figure is a mark where its
+/// Joins marks of footnotes from cells of their own to what they mark. `(1)` next to a figure is a mark where its
 /// column has nothing but such marks, and else a negative number.
 pub(crate) fn attach_marks<'a>(rows: impl Iterator<Item = &'a mut Vec<Piece>>) {
     let mut rows: Vec<&mut Vec<Piece>> = rows.collect();

@@ -27,7 +27,7 @@ pub(super) struct Column {
 }
 
 impl Continuation {
-    /// `None` unless the page begins with rows whose cells stand under those of the last rows of `before`, and has no heads of its own.
+    /// `None` unless the page begins with rows whose cells are under those of the last rows of `before`, and has no heads of its own.
     pub(super) fn new(page: &TablePage<'_>, before: &TablePage<'_>) -> Option<Self> {
         let rows: Vec<usize> = before.rows().collect();
         let last = *rows.last()?;

@@ -1,11 +1,11 @@
-//! Heads of columns: their lines as cells, and the columns that each stands over.
+//! Heads of columns: their lines as cells, and the columns under each.
 
 use std::ops::RangeInclusive;
 
 use crate::tables::grid::Piece;
 use crate::tables::surroundings::unit_of;
 
-/// Left and right edge: of a head, or of what stands in a column.
+/// Left and right edge: of a head, or of the text in a column.
 pub(super) type Extent = (f32, f32);
 
 // Lines of one head are as far apart as the nearest lines of all heads, in line heights. Rows of heads have space between them.
@@ -93,7 +93,7 @@ fn overlap(one: Extent, two: Extent) -> bool {
     one.0 < two.1 && two.0 < one.1
 }
 
-/// The heads of lines from the top, with the columns under each. `columns` are widened by the heads that stand over one alone.
+/// The heads of lines from the top, with the columns under each. `columns` are widened by the heads over one alone.
 pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> Vec<Head> {
     let mut heads: Vec<Head> = Vec::new();
     let tight = least_pitch(&lines);
@@ -119,7 +119,7 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
         }
         heads.extend(new);
     }
-    // The lowest stand over single columns, and say how wide those are.
+    // The lowest are over single columns, and say how wide those are.
     heads.sort_by(|one, two| {
         two.bottom
             .total_cmp(&one.bottom)
@@ -166,8 +166,8 @@ fn span_of(heads: &[Head], at: usize, columns: &[Extent]) -> RangeInclusive<usiz
     let head = &heads[at];
     let others = || heads.iter().enumerate().filter(|(other, _)| *other != at);
     let is_taken = |column: usize| {
-        let mut beside = others().filter(|(_, other)| other.is_beside(head));
-        beside.any(|(index, other)| match index < at {
+        let mut neighbors = others().filter(|(_, other)| other.is_beside(head));
+        neighbors.any(|(index, other)| match index < at {
             true => other.columns.contains(&column),
             false => columns
                 .get(column)

@@ -26,7 +26,7 @@ const UNITS_PER_POINT: f32 = 16.0;
 const TIGHT: f32 = 0.93;
 const MAX_LINE_PITCH: f32 = 1.3;
 const MIN_LINE_PITCH: f32 = 0.8;
-// Labels in as many rows say where labels stand.
+// Labels in as many rows say where labels are.
 const MIN_LABELS: usize = 2;
 
 /// The tables of page number `index`, from the top.
@@ -159,7 +159,7 @@ impl PageReader<'_> {
         labels.fold(0.0, f32::max)
     }
 
-    // The rows of heads. What stands left of the columns is a stub.
+    // The rows of heads. Text left of the columns is a stub.
     fn head_rows(
         &self,
         rows: &[PlacedRow],

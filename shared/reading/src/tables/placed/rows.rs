@@ -89,7 +89,7 @@ fn right_of(page: &Page, at: usize) -> f32 {
     page.lines.get(at).map_or(0.0, |line| line.rect.x1.points())
 }
 
-// Whether a line stands far below the one before, as the foot of a page does.
+// Whether a line is far below the one before, as the foot of a page does.
 fn is_apart(page: &Page, at: usize, heights: f32) -> bool {
     let Some([above, line]) = at
         .checked_sub(1)
@@ -149,7 +149,7 @@ fn is_rest_of_date(lines: &TablePage<'_>, at: usize) -> bool {
     names_month && texts.iter().all(|text| is_day(text.trim_end_matches(',')))
 }
 
-/// Whether two lines stand at one height: `Three Months Ended` and `Six Months Ended` may be lines of their own.
+/// Whether two lines are at one height: `Three Months Ended` and `Six Months Ended` may be lines of their own.
 pub(super) fn are_side_by_side(page: &Page, one: usize, two: usize) -> bool {
     let rect = |at: usize| page.lines.get(at).map(|line| line.rect);
     rect(one).zip(rect(two)).is_some_and(|(one, two)| {
@@ -166,20 +166,20 @@ fn words_collide(page: &Page, one: usize, two: usize) -> bool {
     })
 }
 
-// What stands left of the heads: `(in millions)`, `Years ended`.
+// What is left of the heads: `(in millions)`, `Years ended`.
 fn is_stub(text: &str) -> bool {
     text.starts_with('(') || unit_of(text).is_some()
 }
 
 enum LinePlace {
-    /// Over the columns, some beside a label.
+    /// Over the columns, some next to a label.
     Heads,
     Label,
     /// A title, or text.
     Across,
 }
 
-// Where labels and figures stand.
+// Where labels and figures are.
 struct Zone {
     labels: (f32, f32),
     figures: (f32, f32),
