@@ -2,6 +2,7 @@
 
 use stemma_extract::{EncodedSource, ExtractJob, Extractor, Limits};
 use stemma_filings::{Filing, FilingKind, Spec, generate};
+use stemma_pipeline::stages::split_extracted;
 use stemma_pipeline::{ModelUse, OnModelFailure, RunSettings, StructureMode, estimate_model_use};
 use stemma_pipeline_tests::{InProcessExtractor, simulate};
 
@@ -10,8 +11,9 @@ use super::run::{run_alone, settings};
 
 fn estimate(filing: &Filing, settings: &RunSettings) -> ModelUse {
     let job = ExtractJob::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
-    let packed = simulate(async { InProcessExtractor.extract(job).await.unwrap() }).unwrap();
-    let source = EncodedSource::open(packed).unwrap().decode().unwrap();
+    let reply = simulate(async { InProcessExtractor.extract(job).await.unwrap() }).unwrap();
+    let blobs = split_extracted(reply.into()).unwrap();
+    let source = EncodedSource::open(blobs.source).unwrap().decode().unwrap();
     estimate_model_use(&source, settings, false).unwrap()
 }
 
