@@ -23,10 +23,9 @@ pub struct OpenDocument {
 impl OpenDocument {
     /// A document whose text is read here.
     pub fn new(tree: SectionTree, body: Option<SourceBody>, facts: Option<FactTable>) -> Self {
-        let read = |body| DocumentReading::new(body).lines;
         Self {
             tree,
-            readings: body.as_ref().map(read),
+            readings: body.as_ref().map(|body| DocumentReading::new(body).lines),
             body,
             facts,
         }

@@ -227,10 +227,9 @@ fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecE
     let size = |bytes: &[u8]| {
         u32::try_from(bytes.len()).map_err(|_| CodecError::Damaged("a chunk is too large"))
     };
-    let (packed_bytes, raw_bytes) = (size(&packed)?, size(&raw)?);
     let entry = ChunkEntry {
-        packed_bytes,
-        raw_bytes,
+        packed_bytes: size(&packed)?,
+        raw_bytes: size(&raw)?,
     };
     Ok((entry, packed))
 }

@@ -11,10 +11,8 @@ use stemma_document::{Line, Page, PageNo, SourceBody};
 use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
 use crate::lines::{LABEL_WORDS, LineKind, LineReading, read_lines};
 use crate::page_features::{is_number, year};
+use crate::tables::page::CELL_GAP;
 use crate::tables::{FigureTable, read_tables};
-
-// Gap in line heights between a label and a cell.
-const CELL_GAP: f32 = 1.5;
 
 /// The reading of a document.
 #[derive(Debug, Clone, PartialEq, Default)]

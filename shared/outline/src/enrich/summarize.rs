@@ -95,9 +95,7 @@ impl Summarizer<'_> {
         let words = self.max_words();
         // Uncounted tokens must not make a whole document its own summary.
         let short = lines.iter().map(|line| line.text.len()).sum::<usize>() <= words * WORD_BYTES;
-        let is_row =
-            |line: &BodyLine<'_>| self.readings.line(line.page, line.number).kind == LineKind::Row;
-        if !short || lines.iter().any(is_row) {
+        if !short || lines.iter().any(|line| self.is_row(line)) {
             return None;
         }
         let text = lines
@@ -106,6 +104,10 @@ impl Summarizer<'_> {
             .collect::<Vec<_>>()
             .join(" ");
         (terms::count(&text) <= words).then_some(text)
+    }
+
+    fn is_row(&self, line: &BodyLine<'_>) -> bool {
+        self.readings.line(line.page, line.number).kind == LineKind::Row
     }
 
     fn max_words(&self) -> usize {

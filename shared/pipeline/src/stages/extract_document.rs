@@ -30,11 +30,12 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let reading = read_document(&source).map_err(|error| too_large(error.to_string()))?;
     let encoded =
         stemma_extract::encode_source(&source).map_err(|error| too_large(error.to_string()))?;
-    let facts = facts.map(|table| stemma_xbrl::encode_facts(&table));
-    let facts = facts
-        .transpose()
-        .map_err(|error| too_large(error.to_string()))?;
-    let facts = facts.unwrap_or_default();
+    let facts = match facts {
+        Some(table) => {
+            stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?
+        }
+        None => Vec::new(),
+    };
     extracted::join(&pictures(&source), &encoded, &reading, &facts)
         .ok_or_else(|| too_large("a part of the document is larger than 4 GiB".into()))
 }

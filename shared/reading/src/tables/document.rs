@@ -50,8 +50,10 @@ pub(crate) fn read_tables(
     for (table, number) in tables.iter_mut().zip(1..) {
         table.table.id = format!("t{number}");
     }
-    let lines = tables.iter_mut().flat_map(|table| table.lines.drain(..));
-    let lines = lines.collect();
+    let lines = tables
+        .iter_mut()
+        .flat_map(|table| table.lines.drain(..))
+        .collect();
     (tables.into_iter().map(|table| table.table).collect(), lines)
 }
 

@@ -25,7 +25,7 @@ const MAX_HEAD_LINES: usize = 5;
 const PROSE_WORDS: usize = 14;
 // Gaps in line heights: between the words of one head, and between a label and a single cell.
 const WORD_GAP: f32 = 0.9;
-const CELL_GAP: f32 = 2.0;
+pub(crate) const CELL_GAP: f32 = 2.0;
 // Farthest distance of a cell from the head of a single column, in points.
 const SINGLE_COLUMN_POINTS: f32 = 40.0;
 

@@ -116,17 +116,17 @@ impl<'r> HitList<'r> {
             .iter()
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
-        let lines = stored.lines();
+        let all_lines = stored.typed_lines();
         let displaying = displaying_section(passage, stored);
         let displaying = displaying.filter(|at| {
             let path = &stored.entry.sections[*at].path;
             allowed.len() > 1 && self.conditions.has_titles(path)
         });
-        let shown = displaying.and_then(|at| {
+        let section_lines = displaying.and_then(|at| {
             let range = stored.section_lines(at);
-            lines.get(range.start..range.end.min(lines.len()))
+            all_lines.get(range.start..range.end.min(all_lines.len()))
         });
-        let lines = shown.unwrap_or(&lines);
+        let lines = section_lines.unwrap_or(&all_lines);
         // An excerpt is costly: it is made where several sections share a page, and for the hits of this page of results.
         let excerpt = (allowed.len() > 1).then(|| snippet::best_snippet(lines, self.terms));
         // The section on whose lines the excerpt starts.
