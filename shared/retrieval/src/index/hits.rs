@@ -116,7 +116,7 @@ impl<'r> HitList<'r> {
             .iter()
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
-        let all_lines = stored.typed_lines();
+        let all_lines = stored.lines_with_kinds();
         let displaying = displaying_section(passage, stored);
         let displaying = displaying.filter(|at| {
             let path = &stored.entry.sections[*at].path;

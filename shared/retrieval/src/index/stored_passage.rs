@@ -48,7 +48,7 @@ impl StoredPassage {
     }
 
     /// Its lines, each with what it is.
-    pub(super) fn typed_lines(&self) -> Vec<(&str, LineKind)> {
+    pub(super) fn lines_with_kinds(&self) -> Vec<(&str, LineKind)> {
         let kinds = self.entry.kinds.chars().map(LineKind::from_code);
         self.text.lines().zip(kinds).collect()
     }
