@@ -227,8 +227,11 @@ impl Archive {
         self.store.load_facts(published).await
     }
 
-    /// The tables of a tree's document.
-    pub async fn load_tables(&self, published: &PublishedTree) -> PortResult<Vec<FigureTable>> {
+    /// The tables of a tree's document; `None` when the store does not have its text.
+    pub async fn load_tables(
+        &self,
+        published: &PublishedTree,
+    ) -> PortResult<Option<Vec<FigureTable>>> {
         self.store.load_tables(published).await
     }
 
@@ -335,10 +338,11 @@ impl DocumentStore for Archive {
     }
 
     async fn readings(&self, listed: &CatalogDocument) -> PortResult<LineReadings> {
-        match self.load_tree(listed).await? {
-            Some(published) => self.store.load_readings(&published).await,
-            None => Ok(LineReadings::default()),
-        }
+        let Some(published) = self.load_tree(listed).await? else {
+            return Ok(LineReadings::default());
+        };
+        let readings = self.store.load_readings(&published).await?;
+        Ok(readings.unwrap_or_default())
     }
 
     async fn lines(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {

@@ -116,29 +116,35 @@ impl BlobDocumentStore {
         table.map(Some).map_err(damaged)
     }
 
-    /// What the lines of the text are; empty as in `load_source`.
+    /// What the lines of the text are; `None` as in `load_source`.
     pub(crate) async fn load_readings(
         &self,
         published: &PublishedTree,
-    ) -> PortResult<LineReadings> {
+    ) -> PortResult<Option<LineReadings>> {
         let decode = DocumentReading::decode_lines;
         let stored = self.load_reading(published, |sizes| sizes.lines, decode);
         match stored.await? {
-            Some(readings) => Ok(readings),
-            None => Ok(self.read_again(published).await?.lines),
+            Some(readings) => Ok(Some(readings)),
+            None => Ok(self
+                .read_source(published)
+                .await?
+                .map(|reading| reading.lines)),
         }
     }
 
-    /// The tables of the text; empty as in `load_source`.
+    /// The tables of the text; `None` as in `load_source`.
     pub(crate) async fn load_tables(
         &self,
         published: &PublishedTree,
-    ) -> PortResult<Vec<FigureTable>> {
+    ) -> PortResult<Option<Vec<FigureTable>>> {
         let decode = DocumentReading::decode_tables;
         let size = |sizes: ReadingSizes| sizes.tables.saturating_mul(COPIES_OF_TABLES);
         match self.load_reading(published, size, decode).await? {
-            Some(tables) => Ok(tables),
-            None => Ok(self.read_again(published).await?.tables),
+            Some(tables) => Ok(Some(tables)),
+            None => Ok(self
+                .read_source(published)
+                .await?
+                .map(|reading| reading.tables)),
         }
     }
 
@@ -174,16 +180,14 @@ impl BlobDocumentStore {
         }
     }
 
-    async fn read_again(&self, published: &PublishedTree) -> PortResult<DocumentReading> {
-        match self.decode_source(published).await? {
-            Some(source) => {
-                spawn_cancellable(move |cancelled| {
-                    DocumentReading::new_until(&source.body, &|| cancelled.is_set())
-                })
-                .await
-            }
-            None => Ok(DocumentReading::default()),
-        }
+    async fn read_source(&self, published: &PublishedTree) -> PortResult<Option<DocumentReading>> {
+        let Some(source) = self.decode_source(published).await? else {
+            return Ok(None);
+        };
+        let reading = spawn_cancellable(move |cancelled| {
+            DocumentReading::new_until(&source.body, &|| cancelled.is_set())
+        });
+        reading.await.map(Some)
     }
 
     /// The decoded text; `None` as in `load_source`.
@@ -233,7 +237,7 @@ impl DocumentStore for BlobDocumentStore {
         Ok(Some(OpenDocument {
             tree: published.tree,
             body: source.map(|source| source.body),
-            readings: Some(readings),
+            readings,
             facts,
         }))
     }
@@ -316,7 +320,7 @@ mod tests {
         let doc = store::version("a.pdf", 1).doc;
         let (stored, _) = documents.load_tree(doc, 1).await.unwrap().unwrap();
         let tables = documents.load_tables(&stored).await.unwrap();
-        assert_eq!(tables[0].rows[1].label, "Total");
+        assert_eq!(tables.as_ref().unwrap()[0].rows[1].label, "Total");
         let scope = blob_keys::document_scope(&documents.collection, doc);
         let key: TaskKey = stored.text_artifact.parse().unwrap();
         let source = artifact::blob(blobs.as_ref(), &scope, &key, "source");
@@ -341,7 +345,7 @@ mod tests {
             text_artifact: String::new(),
             ..stored
         };
-        assert!(documents.load_tables(&imported).await.unwrap().is_empty());
+        assert_eq!(documents.load_tables(&imported).await.unwrap(), None);
     }
 
     #[tokio::test(start_paused = true)]

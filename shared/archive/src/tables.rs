@@ -136,10 +136,8 @@ impl Archive {
         listed: &CatalogDocument,
         published: &PublishedTree,
     ) -> Result<Vec<FigureTable>, ApiError> {
-        if self.load_source(published).await?.is_none() {
-            return Err(no_text(listed));
-        }
-        Ok(self.load_tables(published).await?)
+        let tables = self.load_tables(published).await?;
+        tables.ok_or_else(|| no_text(listed))
     }
 }
 

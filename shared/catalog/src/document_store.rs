@@ -14,7 +14,7 @@ pub struct OpenDocument {
     pub tree: SectionTree,
     /// `None` if the text is not stored, as for an imported tree.
     pub body: Option<SourceBody>,
-    /// What the lines of the text are, if the store reads it along; see [`DocumentStore::readings`].
+    /// What the lines of the text are, if the store loads it with the text; see [`DocumentStore::readings`].
     pub readings: Option<LineReadings>,
     /// Tagged facts, if the store reads them along; see [`DocumentStore::facts`].
     pub facts: Option<FactTable>,

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::cell::{CellPosition, cells_of_figures};
 use super::place::SectionIndex;
 use super::query::{ConceptQuery, PeriodQuery};
+use crate::archive::spawn_cpu;
 use crate::tables::{figures, is_figure};
 use crate::{ApiError, Archive, DocumentInfo, cursor};
 
@@ -177,8 +178,10 @@ impl Archive {
             facts.into_iter().skip(offset).take(request.limit).collect();
         let mut cells = match facts.iter().any(is_figure) {
             true => {
-                let tables = self.load_tables(&published).await?;
-                cells_of_figures(tables, &figures(&table), &listed.label)
+                let tables = self.load_tables(&published).await?.unwrap_or_default();
+                let figures = figures(&table);
+                let label = listed.label.clone();
+                spawn_cpu(move || cells_of_figures(tables, &figures, &label)).await?
             }
             false => HashMap::new(),
         };
