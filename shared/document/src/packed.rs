@@ -11,7 +11,7 @@ const MAX_RESERVE_BYTES: u32 = 16 << 20;
 #[error("{0}")]
 pub struct PackedError(pub &'static str);
 
-/// Compresses bytes, of which there are at most `limit`.
+/// Compresses at most `limit` bytes.
 ///
 /// # Errors
 /// [`PackedError`] for more bytes.

@@ -128,20 +128,7 @@ mod tests {
     use stemma_filings::monospaced_page;
 
     use super::*;
-
-    const STATEMENT: &str = "\
-The following discussion covers results of operations and should be read with the statements that follow it here.
-
-                Consolidated Balance Sheets
-                  (Dollars in millions)
-                                          December 31,
-                                        2023        2022
-Current assets:
-  Cash and equivalents               $ 1,749     $ 1,603
-  Stores opened                           12          15
-  Receivables, less allowance of
-    $12 and $14                          820         (31)
-Total assets                         $ 2,569       1,572";
+    use crate::tables::STATEMENT;
 
     fn kinds(reading: &DocumentReading, page: Option<PageNo>) -> Vec<LineKind> {
         let lines = reading.lines.on_page(page);

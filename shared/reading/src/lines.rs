@@ -3,6 +3,8 @@
 //! Only the words of lines are evidence here. Where tables are known by the cells of a file or the positions of words,
 //! [`DocumentReading`](crate::document_reading::DocumentReading) takes the kinds of their lines from them.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use stemma_document::english_words::MONTHS;
 
@@ -65,7 +67,6 @@ impl LineReading {
 pub(crate) const LABEL_WORDS: usize = 12;
 // A column head has dates, units and little else.
 const COLUMN_HEAD_WORDS: usize = 18;
-
 // Lines of heads and labels between a column head and the rows below it.
 const MAX_LINES_TO_ROWS: usize = 8;
 
@@ -114,7 +115,7 @@ fn read_line(text: &str) -> LineReading {
     }
 }
 
-fn line_kind(text: &str, label_end: usize, cells: &[std::ops::Range<usize>]) -> LineKind {
+fn line_kind(text: &str, label_end: usize, cells: &[Range<usize>]) -> LineKind {
     let ends_sentence = text.trim_end().ends_with(['.', ';', ',']);
     if is_column_head(text) {
         return LineKind::ColumnHead;
@@ -127,7 +128,8 @@ fn line_kind(text: &str, label_end: usize, cells: &[std::ops::Range<usize>]) -> 
             let cell = &text[cell.clone()];
             label_words <= LABEL_WORDS
                 && !ends_sentence
-                && (year(cell).is_none() && !cell.chars().all(|c| c.is_ascii_digit()))
+                && year(cell).is_none()
+                && !cell.chars().all(|c| c.is_ascii_digit())
         }
         _ => true,
     };
@@ -155,7 +157,7 @@ fn is_column_head(line: &str) -> bool {
     if words.is_empty() || words.len() > COLUMN_HEAD_WORDS || line.trim_end().ends_with('.') {
         return false;
     }
-    // All numbers are years or days, so that a row labeled by a year is none.
+    // All its numbers are years or days: a row labeled by a year has others.
     let only_dates = words.iter().filter(|word| is_number(word)).all(|word| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_digit());
         year(word).is_some()

@@ -13,13 +13,13 @@ use stemma_engine::stage::{Stage, StageResult};
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{EncodedText, parse_json, source_error, tree_settings};
-use super::outline::{TreeOutcome, compute_tree, defect_gaps};
+use super::outline::{TreeOutcome, compute_tree, finish_draft};
 use super::replies::read_section_answers;
 use super::{DescriptionBlob, Outline, StageUse, revisions};
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
-use stemma_outline::{enrich, finish_tree};
+use stemma_outline::enrich;
 
 const MAX_CONCURRENT_READS: usize = 32;
 // Further sections without a summary are only counted.
@@ -148,13 +148,7 @@ fn assemble_tree(
         return Err(source_error("the settings name no model"));
     };
     let draft = &blob.draft;
-    let mut tree = finish_tree(
-        draft,
-        &source,
-        &readings,
-        defect_gaps(&source),
-        &settings.sections,
-    );
+    let mut tree = finish_draft(draft, &source, &readings, settings);
     let mut missing = Vec::new();
     let sections = &mut tree.sections;
     apply_summaries(sections, model, &answers, &mut summaries, &mut missing);

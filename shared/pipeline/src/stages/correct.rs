@@ -6,12 +6,12 @@ use stemma_document::{Digest, SectionTree, blob_keys};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
 use stemma_outline::correction::{self, Correction};
-use stemma_outline::{finish_tree, structure};
+use stemma_outline::structure;
 use stemma_store::blobs::Blobs;
 use stemma_store::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{EncodedText, parse_json, source_error};
-use super::outline::{TreeOutcome, compute_tree, defect_gaps};
+use super::outline::{TreeOutcome, compute_tree, finish_draft};
 use super::{Outline, StageUse, revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
@@ -71,13 +71,7 @@ fn corrected_tree(
     let (source, readings) = text.decode()?;
     let rules = structure::outline(&source, &settings.outline).map_err(source_error)?;
     let draft = correction::draft(&source, rules, correction).map_err(source_error)?;
-    let mut tree = finish_tree(
-        &draft,
-        &source,
-        &readings,
-        defect_gaps(&source),
-        &settings.sections,
-    );
+    let mut tree = finish_draft(&draft, &source, &readings, settings);
     let uses = [StageUse::All, StageUse::Rules, StageUse::Person];
     tree.provenance.revisions = revisions(&source, &uses);
     Ok(tree)

@@ -12,6 +12,7 @@ use super::{StageUse, revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 use stemma_outline::{finish_tree, structure};
+use stemma_reading::document_reading::LineReadings;
 
 /// Finds and enriches the sections of a text. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,19 +82,29 @@ pub(super) async fn compute_tree(
 fn outline_tree(text: EncodedText, settings: &RunSettings) -> Result<SectionTree, Failure> {
     let (source, readings) = text.decode()?;
     let draft = structure::outline(&source, &settings.outline).map_err(source_error)?;
-    let mut tree = finish_tree(
-        &draft,
-        &source,
-        &readings,
-        defect_gaps(&source),
-        &settings.sections,
-    );
+    let mut tree = finish_draft(&draft, &source, &readings, settings);
     tree.provenance.revisions = revisions(&source, &[StageUse::All, StageUse::Rules]);
     Ok(tree)
 }
 
+/// The finished tree of a draft.
+pub(super) fn finish_draft(
+    draft: &structure::Draft,
+    source: &Source,
+    readings: &LineReadings,
+    settings: &RunSettings,
+) -> SectionTree {
+    finish_tree(
+        draft,
+        source,
+        readings,
+        defect_gaps(source),
+        &settings.sections,
+    )
+}
+
 // Every defect of the source is a gap of the tree (I-10).
-pub(super) fn defect_gaps(source: &Source) -> impl Iterator<Item = Gap> {
+fn defect_gaps(source: &Source) -> impl Iterator<Item = Gap> {
     source.defects.iter().map(|defect| Gap {
         code: defect.code.clone(),
         pages: defect.page.map(|page| PageSpan::between(page, page)),

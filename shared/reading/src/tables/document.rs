@@ -57,6 +57,23 @@ pub(crate) fn read_tables(
     (tables.into_iter().map(|table| table.table).collect(), lines)
 }
 
+/// A page with a statement, for tests.
+#[cfg(test)]
+pub(crate) const STATEMENT: &str = "\
+The following discussion covers results of operations and should be read with the statements that follow it here.
+
+                Consolidated Balance Sheets
+                  (Dollars in millions)
+                                          December 31,
+                                        2023        2022
+Current assets:
+  Cash and equivalents               $ 1,749     $ 1,603
+  Receivables, less allowance of
+    $12 and $14                          820         (31)
+Total assets                         $ 2,569       1,572
+
+Page 12";
+
 #[cfg(test)]
 pub(crate) fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
     read_tables(first, pages, &|| false).0
@@ -75,21 +92,6 @@ mod tests {
             .map(|cell| cell.as_ref().map_or("", |cell| cell.text.as_str()))
             .collect()
     }
-
-    const STATEMENT: &str = "\
-The following discussion covers results of operations and should be read with the statements that follow it here.
-
-                Consolidated Balance Sheets
-                  (Dollars in millions)
-                                          December 31,
-                                        2023        2022
-Current assets:
-  Cash and equivalents               $ 1,749     $ 1,603
-  Receivables, less allowance of
-    $12 and $14                          820         (31)
-Total assets                         $ 2,569       1,572
-
-Page 12";
 
     #[test]
     fn a_statement_has_title_unit_periods_groups_and_exact_values() {

@@ -14,5 +14,5 @@ mod table;
 
 pub(crate) use document::read_tables;
 #[cfg(test)]
-pub(crate) use document::tables_of_pages;
+pub(crate) use document::{STATEMENT, tables_of_pages};
 pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};
