@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use stemma_verify::ClaimState;
+
 use super::citation::Citation;
 use super::request::{AnswerMode, is_false};
 use crate::tree_search::SessionUsage;
@@ -28,7 +30,7 @@ pub struct Answer {
     /// The pages whose pictures the model saw.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pictures: Vec<SeenPage>,
-    /// The model's confidence (0–1), never more than the share of verified claims.
+    /// The model's confidence (0–1), never more than the share of claims that are not unverified.
     pub confidence: Option<f64>,
     /// How it was found: `search`, or `agent` if tools were called.
     #[serde(default)]
@@ -101,77 +103,77 @@ pub enum AnswerOutcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// `c1`, `c2` … in the order of the answer. Empty in answers that were stored before claims had ids.
-    #[serde(default)]
+    /// `c1`, `c2` … in the order of the answer.
     pub id: String,
-    /// Without citation marks.
+    /// Without citation marks. Figures, with unit and period, are printed as the cited pages have them.
     pub text: String,
+    /// How far it can be relied on.
+    pub state: ClaimState,
     /// Ids of its citations.
     pub citations: Vec<String>,
-    /// Whether the quote of each citation is on the cited page, and every figure of the statement is in the cited text or comes out of
-    /// the computation. Always false without a citation.
-    pub verified: bool,
-    /// How the statement's figure is computed from cited ones. A verified claim with a computation is shown as computed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub computation: Option<Computation>,
-    /// Why the claim is not verified, when more can be said than that its quotes do not support it.
+    /// The figures of the text, and those that they are computed from.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub figures: Vec<ClaimFigure>,
+    /// Why it is not verified.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// Numbers of the statement that are in none of the cited texts.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    #[serde(rename = "unfounded")]
-    pub unsupported_numbers: Vec<String>,
     /// The pages from whose images the model says it read the claim. Nothing can check that, so it is never verified.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub by_sight: Vec<SeenPage>,
 }
 
-/// How far a claim can be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ClaimState {
-    /// Its quotes are on their pages, and say it.
-    Verified,
-    /// As verified, and its figure is computed from cited ones.
-    Computed,
-    /// A model read it from the image of a page.
-    FromImage,
-    Unverified,
+/// A figure of a claim: a cell or a number of a sentence, or computed from others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimFigure {
+    /// Its name in formulas.
+    pub name: String,
+    /// As shown, with its unit: `$1,749 million`.
+    pub text: String,
+    /// The exact value in whole units; `None` if the figure was not found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub value: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub unit: String,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub period: String,
+    /// Label of its row on the page; empty in a sentence.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub row: String,
+    /// Head of its column on the page.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub column: String,
+    /// Id of its citation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub citation: Option<String>,
+    /// How it is computed: `(a - b) / b`.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub formula: String,
 }
 
 /// The final answer, without its reasons. Fields that do not apply are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FinalAnswer {
-    /// A figure, rounded as stated, or a few words: `12.3`, `Yes`.
+    /// A figure with its unit, or a few words: `12.3%`, `Yes`.
     pub value: String,
-    /// `%`, `$ million`, `x`.
-    pub unit: String,
     /// The fiscal year, quarter or date that the value is of.
     pub period: String,
     /// What a judgement was measured by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub criterion: String,
-    /// Whether all claims it rests on are verified and have its figures, for its periods.
+    /// Whether it gives figures, and all of them are those of claims that are verified or computed.
     pub verified: bool,
-    /// Ids of the claims it rests on: those that state its figures, or all for a judgement and for an answer in words.
+    /// Ids of the claims it rests on: those with its figures, or all for a judgement and for an answer in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
 }
 
 impl FinalAnswer {
-    /// `12.3% (FY2022)`: a unit in signs or a currency is where a reader expects it.
+    /// `12.3% (FY2022)`
     pub fn figure(&self) -> String {
-        let figure = match self.unit.as_str() {
-            "" => self.value.clone(),
-            "%" | "x" => format!("{}{}", self.value, self.unit),
-            unit => match unit.strip_prefix('$') {
-                Some(scale) => format!("${} {}", self.value, scale.trim()),
-                None => format!("{} {unit}", self.value),
-            },
-        };
         match self.period.as_str() {
-            "" => figure.trim_end().to_owned(),
-            period => format!("{} ({period})", figure.trim_end()),
+            "" => self.value.clone(),
+            period => format!("{} ({period})", self.value),
         }
     }
 
@@ -193,50 +195,20 @@ pub fn missing_sentence(missing: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Not found in what was read: {}.", parts.join("; ")))
 }
 
-/// A figure that code computed from cited figures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Computation {
-    /// `(a - b) / b`
-    pub formula: String,
-    pub operands: Vec<Operand>,
-    /// The figure as the statement writes it.
-    pub result: String,
-    /// What the formula gives, in the units of the result; `None` when it cannot be evaluated.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub value: Option<String>,
-}
-
-/// A cited figure that a formula names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operand {
-    /// Its name in the formula.
-    pub name: String,
-    /// As printed: `(1,749)`.
-    pub value: String,
-    /// Label of its row, or the words that say what it is.
-    pub row: String,
-    /// Head of its column, or the words that say of when it is.
-    pub period: String,
-    /// Id of its citation; `None` when that is not on its page.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub citation: Option<String>,
-}
-
 impl Claim {
-    pub fn state(&self) -> ClaimState {
-        match (self.verified, &self.computation) {
-            (true, Some(_)) => ClaimState::Computed,
-            (true, None) => ClaimState::Verified,
-            (false, _) if !self.by_sight.is_empty() => ClaimState::FromImage,
-            (false, _) => ClaimState::Unverified,
-        }
+    /// Whether code found each of its figures and quotes on the cited pages.
+    pub fn is_supported(&self) -> bool {
+        matches!(
+            self.state,
+            ClaimState::Verified | ClaimState::Computed | ClaimState::Quoted
+        )
     }
 
     /// `from an image: 3M_2022_10K#p=47`; `None` for a claim in another state.
     pub fn image_note(&self) -> Option<String> {
         let locators = self.by_sight.iter().map(|page| page.locator.as_str());
         let locators: Vec<&str> = locators.collect();
-        (self.state() == ClaimState::FromImage).then(|| {
+        (self.state == ClaimState::FromImage).then(|| {
             let note = format!("from an image: {}", locators.join(", "));
             // Brackets could be taken for citation marks.
             note.replace('[', "(").replace(']', ")")

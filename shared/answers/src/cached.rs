@@ -23,7 +23,7 @@ use stemma_store::PortResult;
 
 // Bump it when answers are generated differently, so that stored answers of older code are not reused. The id covers prompts of
 // answers, settings and knowledge, but no other code and no constants, such as those of tree search and of ranking.
-const REVISION: &str = "7";
+const REVISION: &str = "8";
 
 /// Answers over one snapshot of a collection. Cheap to build: one per question.
 pub struct CachedAnswerer<'a> {

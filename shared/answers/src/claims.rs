@@ -1,29 +1,27 @@
-//! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
+//! Composes an answer from a draft: citations must name passages the model was shown, and code binds each figure to its page.
 
 use std::collections::BTreeSet;
 
 use stemma_catalog::catalog::Catalog;
+use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
+use stemma_reading::tables::page::SourceLines;
 use stemma_store::PortResult;
-
-use super::answer::{
-    Claim, Computation, FinalAnswer, Operand, RejectedCounts, SeenPage, missing_sentence,
+use stemma_verify::{
+    BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, StatedCitation, StatedClaim,
+    VerifiedClaim, check_quote, verify_claim,
 };
-use super::citation::{Citation, QuoteMatch};
+
+use super::answer::{Claim, ClaimFigure, FinalAnswer, RejectedCounts, SeenPage, missing_sentence};
+use super::citation::Citation;
 use super::context::{AnswerContext, Passage};
-use super::draft_answer::{DraftAnswer, DraftCitation, DraftClaim};
-use super::figures::{CitedPages, CitedText};
-use super::final_answer::with_claims;
+use super::draft_answer::DraftAnswer;
+use super::final_answer::bind_final_answer;
 use super::issuers::Issuers;
 use super::page_vision::Picture;
-use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
-use super::tagged_facts::TaggedFacts;
-use super::verdict::judge_claim;
 use crate::tree_search::one_line;
-use stemma_catalog::locator::page_locator;
-use stemma_reading::tables::page::SourceLines;
 
 #[derive(Debug, Default)]
 pub(super) struct ComposedAnswer {
@@ -35,21 +33,39 @@ pub(super) struct ComposedAnswer {
     pub(super) confidence: f64,
 }
 
-/// A citation of a passage that the model was shown, compared with its page.
-pub(super) struct CheckedCitation<'a> {
-    pub(super) doc: DocId,
-    pub(super) citation: Citation,
-    /// The cells and sentences of the quote; `None` when its words were not found.
-    pub(super) text: Option<CitedText<'a>>,
-    /// The facts that the filing tags, if it does.
-    pub(super) declared: Option<TaggedFacts<'a>>,
-    /// The whole lines that the quote is on.
-    pub(super) lines: String,
-    /// A quoted word with figures that two readers of a scan read differently.
-    pub(super) disputed: Option<DisputedQuote>,
-    pub(super) page_text: String,
-    /// Section path, file name and description of the document.
-    pub(super) location: String,
+/// A citation of a passage that the model was shown, with what its page says.
+struct CheckedCitation<'a> {
+    doc: DocId,
+    citation: Citation,
+    evidence: Evidence<'a>,
+}
+
+/// The valid citations of a claim, and for each one of the draft its position among them.
+#[derive(Default)]
+struct ClaimCitations<'a> {
+    checked: Vec<CheckedCitation<'a>>,
+    positions: Vec<Option<usize>>,
+}
+
+impl ClaimCitations<'_> {
+    // A company that the statement names, and neither the documents nor what is cited of them.
+    fn foreign_issuer(&self, statement: &str, issuers: &Issuers<'_>) -> PortResult<Option<String>> {
+        let docs: BTreeSet<DocId> = self.checked.iter().map(|checked| checked.doc).collect();
+        let around: Vec<&str> = self
+            .checked
+            .iter()
+            .flat_map(|checked| {
+                let evidence = &checked.evidence;
+                [
+                    checked.citation.quote.as_str(),
+                    &evidence.quote.lines,
+                    &evidence.location,
+                ]
+            })
+            .collect();
+        let name = issuers.foreign_name(statement, &docs, &around.join("\n"))?;
+        Ok(name.map(str::to_owned))
+    }
 }
 
 pub(super) fn compose_answer(
@@ -59,83 +75,52 @@ pub(super) fn compose_answer(
     (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
 ) -> PortResult<ComposedAnswer> {
-    // They read the names of all issuers, so drafts without a verified claim do without.
-    let mut known_issuers: Option<Issuers<'_>> = None;
+    // They read the names of all issuers, so drafts without a supported claim do without.
+    let mut issuers: Option<Issuers<'_>> = None;
     let mut composed = ComposedAnswer::default();
-    for claim in &draft.claims {
-        let (cited, positions) = composed.check_citations(claim, context, collection, keep);
-        // Brackets become parentheses, so that they cannot be taken for citation marks.
-        let statement = one_line(&claim.statement)
-            .replace('[', "(")
-            .replace(']', ")");
-        let mut verdict = judge_claim(&statement, claim, &cited, &positions);
-        let docs: BTreeSet<DocId> = cited.iter().map(|checked| checked.doc).collect();
-        let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
-        if verdict.verified {
-            let issuers = match known_issuers.take() {
+    // Formulas and the final answer may use figures of all claims before.
+    let mut figures: Vec<BoundFigure> = Vec::new();
+    let mut shown: Vec<ClaimFigure> = Vec::new();
+    for stated in &draft.claims {
+        let cited = composed.check_citations(stated, context, collection, keep);
+        let evidence: Vec<Option<&Evidence<'_>>> = cited
+            .positions
+            .iter()
+            .map(|at| Some(&cited.checked.get((*at)?)?.evidence))
+            .collect();
+        let mut verified = verify_claim(stated, &evidence, &figures);
+        if verified.state != ClaimState::Unverified {
+            let issuers = match &mut issuers {
                 Some(issuers) => issuers,
-                None => Issuers::new(catalog)?,
+                none => none.insert(Issuers::new(catalog)?),
             };
-            let issuers = known_issuers.insert(issuers);
-            if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))? {
-                verdict.verified = false;
-                verdict.reason = Some(format!(
+            if let Some(name) = cited.foreign_issuer(&verified.text, issuers)? {
+                verified.state = ClaimState::Unverified;
+                verified.reason = Some(format!(
                     "it names {name}, but cites documents of other companies"
                 ));
             }
         }
-        let mut by_sight = composed.named_pictures(claim, pictures);
-        if verdict.verified {
-            by_sight.clear();
-        }
-        let ids: Vec<String> = cited
-            .into_iter()
-            .map(|checked| composed.citation_id(checked.citation))
+        let by_sight = composed.named_pictures(stated, pictures);
+        let ids = composed.citation_ids(&cited);
+        let own: Vec<ClaimFigure> = verified
+            .figures
+            .iter()
+            .map(|figure| claim_figure(figure, &ids))
             .collect();
-        let computation = claim.computation.as_ref().map(|draft| {
-            let citation = |at: i64| {
-                let at = usize::try_from(at).ok()?.checked_sub(1)?;
-                ids.get((*positions.get(at)?)?).cloned()
-            };
-            Computation {
-                formula: one_line(&draft.formula),
-                operands: draft
-                    .operands
-                    .iter()
-                    .map(|operand| Operand {
-                        name: operand.name.clone(),
-                        value: one_line(&operand.value),
-                        row: one_line(&operand.row),
-                        period: one_line(&operand.period),
-                        citation: citation(operand.citation),
-                    })
-                    .collect(),
-                result: one_line(&draft.result),
-                value: verdict
-                    .computed
-                    .map(|value| value.round_dp(6).normalize().to_string()),
-            }
-        });
-        composed.claims.push(Claim {
-            id: format!("c{}", composed.claims.len() + 1),
-            text: statement,
-            citations: ids,
-            verified: verdict.verified,
-            computation,
-            reason: verdict.reason,
-            unsupported_numbers: verdict.unsupported,
-            by_sight,
-        });
+        figures.extend_from_slice(&verified.figures);
+        let used = verified.earlier.iter();
+        let used = used.filter_map(|name| shown.iter().find(|figure| figure.name == *name));
+        let all = own.iter().chain(used).cloned().collect();
+        shown.extend(own);
+        composed.push_claim(verified, &ids, all, by_sight);
     }
     let stated = draft.final_answer.clone();
-    composed.final_answer = stated.map(|stated| with_claims(stated, &composed.claims));
+    composed.final_answer =
+        stated.map(|stated| bind_final_answer(stated, &composed.claims, &figures));
     composed.text = answer_text(&composed, &draft.missing);
-    let verified = composed
-        .claims
-        .iter()
-        .filter(|claim| claim.verified)
-        .count();
-    let share = verified as f64 / composed.claims.len().max(1) as f64;
+    let supported = composed.claims.iter().filter(|claim| claim.is_supported());
+    let share = supported.count() as f64 / composed.claims.len().max(1) as f64;
     let confidence = if draft.confidence.is_finite() {
         draft.confidence.clamp(0.0, 1.0)
     } else {
@@ -145,25 +130,61 @@ pub(super) fn compose_answer(
     Ok(composed)
 }
 
-impl CheckedCitation<'_> {
-    // What may name another issuer than the document's: the sentences and lines of the quote, and the section.
-    pub(super) fn cited_text(&self) -> [&str; 4] {
-        let sentences = self.text.as_ref().map_or("", |text| &text.sentences);
-        [&self.citation.quote, &self.lines, sentences, &self.location]
+fn claim_figure(figure: &BoundFigure, ids: &[Option<String>]) -> ClaimFigure {
+    ClaimFigure {
+        name: figure.name.clone(),
+        text: figure.text.clone(),
+        value: figure.value.map(|value| value.normalize().to_string()),
+        unit: figure.unit.clone(),
+        period: figure.period.clone(),
+        row: figure.row.clone(),
+        column: figure.column.clone(),
+        citation: figure
+            .citation
+            .and_then(|at| ids.get(at).cloned().flatten()),
+        formula: figure.formula.clone(),
     }
 }
 
 impl ComposedAnswer {
-    // The valid citations of a claim, and for each one of the draft its place among them.
+    fn push_claim(
+        &mut self,
+        verified: VerifiedClaim,
+        ids: &[Option<String>],
+        figures: Vec<ClaimFigure>,
+        by_sight: Vec<SeenPage>,
+    ) {
+        let mut citations: Vec<String> = Vec::new();
+        for id in ids.iter().flatten() {
+            if !citations.contains(id) {
+                citations.push(id.clone());
+            }
+        }
+        let is_unverified = verified.state == ClaimState::Unverified;
+        let (state, by_sight) = match is_unverified && !by_sight.is_empty() {
+            true => (ClaimState::FromImage, by_sight),
+            false => (verified.state, Vec::new()),
+        };
+        self.claims.push(Claim {
+            id: format!("c{}", self.claims.len() + 1),
+            // Brackets become parentheses, so that they cannot be taken for citation marks.
+            text: one_line(&verified.text).replace('[', "(").replace(']', ")"),
+            state,
+            citations,
+            figures,
+            reason: verified.reason,
+            by_sight,
+        });
+    }
+
     fn check_citations<'a>(
         &mut self,
-        claim: &DraftClaim,
+        claim: &StatedClaim,
         context: &'a AnswerContext,
         collection: &Collection,
         keep: CitationPolicy,
-    ) -> (Vec<CheckedCitation<'a>>, Vec<Option<usize>>) {
-        let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
-        let mut positions = Vec::new();
+    ) -> ClaimCitations<'a> {
+        let mut cited = ClaimCitations::default();
         for citation in &claim.citations {
             let checked = match check_citation(citation, context, collection) {
                 Ok(checked) => checked,
@@ -172,28 +193,39 @@ impl ComposedAnswer {
                         CitationError::UnknownPassage => self.rejected.unknown_passages += 1,
                         CitationError::EmptyQuote => self.rejected.empty_quotes += 1,
                     }
-                    positions.push(None);
+                    cited.positions.push(None);
                     continue;
                 }
             };
-            let is_same =
-                |existing: &CheckedCitation<'_>| is_same(&existing.citation, &checked.citation);
+            let existing = cited
+                .checked
+                .iter()
+                .position(|existing| is_same(&existing.citation, &checked.citation));
             if keep == CitationPolicy::Verified && checked.citation.verified == QuoteMatch::None {
                 self.rejected.unverified += 1;
-                positions.push(None);
-            } else if let Some(existing) = cited.iter().position(is_same) {
+                cited.positions.push(None);
+            } else if existing.is_some() {
                 self.rejected.empty_quotes += 1;
-                positions.push(Some(existing));
+                cited.positions.push(existing);
             } else {
-                positions.push(Some(cited.len()));
-                cited.push(checked);
+                cited.positions.push(Some(cited.checked.len()));
+                cited.checked.push(checked);
             }
         }
-        (cited, positions)
+        cited
+    }
+
+    // The id of each citation of the draft, if it is valid.
+    fn citation_ids(&mut self, cited: &ClaimCitations<'_>) -> Vec<Option<String>> {
+        cited
+            .positions
+            .iter()
+            .map(|at| Some(self.citation_id(&cited.checked.get((*at)?)?.citation)))
+            .collect()
     }
 
     // The pages of the pictures that a claim names.
-    fn named_pictures(&mut self, claim: &DraftClaim, pictures: &[Picture]) -> Vec<SeenPage> {
+    fn named_pictures(&mut self, claim: &StatedClaim, pictures: &[Picture]) -> Vec<SeenPage> {
         let mut seen: Vec<SeenPage> = Vec::new();
         for number in &claim.pictures {
             let at = usize::try_from(*number)
@@ -209,18 +241,18 @@ impl ComposedAnswer {
     }
 
     // Equal citations share an id.
-    fn citation_id(&mut self, citation: Citation) -> String {
-        if let Some(existing) = self
+    fn citation_id(&mut self, citation: &Citation) -> String {
+        let existing = self
             .citations
             .iter()
-            .find(|existing| is_same(existing, &citation))
-        {
+            .find(|existing| is_same(existing, citation));
+        if let Some(existing) = existing {
             return existing.id.clone();
         }
         let id = (self.citations.len() + 1).to_string();
         self.citations.push(Citation {
             id: id.clone(),
-            ..citation
+            ..citation.clone()
         });
         id
     }
@@ -241,22 +273,22 @@ enum CitationError {
 // Checks one citation. A quote that is not in the passage it names, but is in another passage of the same document, is
 // attributed to that one: models often mix up passage numbers.
 fn check_citation<'a>(
-    draft: &DraftCitation,
+    stated: &StatedCitation,
     context: &'a AnswerContext,
     collection: &Collection,
 ) -> Result<CheckedCitation<'a>, CitationError> {
-    let at = usize::try_from(draft.passage)
+    let at = usize::try_from(stated.passage)
         .ok()
         .and_then(|number| number.checked_sub(1));
     let named_passage = at
         .and_then(|at| context.passages.get(at))
         .ok_or(CitationError::UnknownPassage)?;
-    if !draft.quote.chars().any(char::is_alphanumeric) {
+    if !stated.quote.chars().any(char::is_alphanumeric) {
         return Err(CitationError::EmptyQuote);
     }
     let mut best = (
         named_passage,
-        check_quote(&draft.quote, &context.quote_targets(named_passage)),
+        check_quote(&stated.quote, &context.quote_targets(named_passage)),
     );
     if !best.1.matched.is_verbatim() {
         let others = context
@@ -266,7 +298,7 @@ fn check_citation<'a>(
         let elsewhere = others.map(|other| {
             (
                 other,
-                check_quote(&draft.quote, &context.quote_targets(other)),
+                check_quote(&stated.quote, &context.quote_targets(other)),
             )
         });
         let mut elsewhere = elsewhere.filter(|(_, checked)| checked.matched.is_verbatim());
@@ -278,24 +310,11 @@ fn check_citation<'a>(
 
 fn checked_citation<'a>(
     passage: &'a Passage,
-    checked: QuoteCheck,
+    quote: QuoteCheck,
     context: &'a AnswerContext,
     collection: &Collection,
 ) -> CheckedCitation<'a> {
     let targets = context.quote_targets(passage);
-    let until = checked
-        .rects
-        .iter()
-        .map(|rect| rect.page)
-        .max()
-        .unwrap_or(passage.number);
-    let used = targets
-        .iter()
-        .filter(|target| passage.last_line.is_some() || target.number <= until);
-    let page_text = used
-        .map(|target| target.full_text())
-        .collect::<Vec<_>>()
-        .join("\n");
     let open_doc = context.document(passage);
     let (name, label) = open_doc.map_or(("", ""), |open_doc| {
         (open_doc.name.as_str(), open_doc.label.as_str())
@@ -308,37 +327,9 @@ fn checked_citation<'a>(
         }
         SourceLines::Text(_) => None,
     });
-    let line = passage
-        .last_line
-        .map(|_| passage.number + checked.start.map_or(0, |(_, line)| line as u32));
     let page_label = page.and_then(|number| {
         let label = open_doc?.page(number)?.label.as_ref()?.0.clone();
         Some(label).filter(|label| *label != number.to_string())
-    });
-    let locator = match page.and_then(PageNo::new) {
-        Some(page) => page_locator(label, page),
-        None => stemma_catalog::locator::section_locator(label, passage.section),
-    };
-    let text = checked.matched.is_verbatim().then(|| {
-        let pages = CitedPages {
-            before: context.target_before(passage),
-            targets: &targets,
-            year_shift: open_doc.map_or(0, |open_doc| open_doc.year_shift),
-        };
-        CitedText::new(&pages, &checked.spans, &checked.quote, &page_text)
-    });
-    let declared = open_doc.and_then(|open_doc| {
-        let lines = checked.spans.iter().map(|span| match passage.last_line {
-            None => (targets[span.target].number, span.line as u32),
-            Some(_) => (0, targets[span.target].number - 1 + span.line as u32),
-        });
-        let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
-        Some(TaggedFacts {
-            table: open_doc.facts.as_deref()?,
-            lines: lines.collect(),
-            labels: cells.map(|(_, cell)| cell.label.clone()).collect(),
-            year_shift: open_doc.year_shift,
-        })
     });
     let citation = Citation {
         id: String::new(),
@@ -349,29 +340,37 @@ fn checked_citation<'a>(
         path: context.section_path(passage),
         page,
         page_label,
-        line,
-        quote: checked.quote,
-        rects: checked.rects,
+        line: passage
+            .last_line
+            .map(|_| passage.number + quote.start.map_or(0, |(_, line)| line as u32)),
+        quote: quote.quote.clone(),
+        rects: quote.rects.clone(),
         page_size: size,
-        verified: checked.matched,
-        ocr_confidence: checked.ocr_confidence,
+        verified: quote.matched,
+        ocr_confidence: quote.ocr_confidence,
         url: page_url(passage, collection),
-        locator,
+        locator: match page.and_then(PageNo::new) {
+            Some(page) => page_locator(label, page),
+            None => section_locator(label, passage.section),
+        },
     };
-    CheckedCitation {
-        doc: passage.doc,
+    let evidence = Evidence {
+        tables: context.tables_near(passage),
+        facts: open_doc.and_then(|open_doc| open_doc.facts.as_deref()),
+        year_shift: open_doc.map_or(0, |open_doc| open_doc.year_shift),
         location: format!(
             "{}\n{}\n{}",
             citation.path.join(" "),
             citation.name.replace('_', " "),
             open_doc.map_or("", |open_doc| open_doc.description.as_str())
         ),
+        targets,
+        quote,
+    };
+    CheckedCitation {
+        doc: passage.doc,
         citation,
-        text,
-        declared,
-        lines: checked.lines,
-        disputed: checked.disputed,
-        page_text,
+        evidence,
     }
 }
 

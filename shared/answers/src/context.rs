@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use stemma_document::{DocId, PageNo, SectionId};
+use stemma_reading::tables::FigureTable;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::query_terms::QueryTerms;
+use stemma_verify::QuoteTarget;
 
 use super::answer::{ReadSection, SeenPage};
-use super::quote_target::QuoteTarget;
 pub(super) use open_document::OpenDoc;
 pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};
 use stemma_catalog::locator::{page_locator, section_locator};
@@ -178,15 +179,14 @@ impl AnswerContext {
             .collect()
     }
 
-    // The page before a passage, if it was read: tables go on over pages.
-    pub(super) fn target_before(&self, passage: &Passage) -> Option<QuoteTarget<'_>> {
-        let number = passage.number.checked_sub(1)?;
-        let document = self.documents.get(&passage.doc)?;
-        let page = document.pages.get(&number)?;
-        passage
-            .last_line
-            .is_none()
-            .then(|| QuoteTarget::page(number, page))
+    // The tables on the pages that a quote of a passage may be on.
+    pub(super) fn tables_near(&self, passage: &Passage) -> Vec<&FigureTable> {
+        match self.document(passage) {
+            Some(open_doc) if passage.last_line.is_none() => {
+                open_doc.tables_on(passage.number..=passage.number + 1)
+            }
+            _ => Vec::new(),
+        }
     }
 
     // A line for each document of the next prompt: its name, what it is, and the unit its tables state.

@@ -1,6 +1,7 @@
 //! The reply of a model to a question, before it is checked.
 
 use serde::Deserialize;
+use stemma_verify::StatedClaim;
 
 use super::answer::FinalAnswer;
 
@@ -13,48 +14,9 @@ pub(super) struct DraftAnswer {
     #[serde(default)]
     pub(super) missing: Vec<String>,
     #[serde(default)]
-    pub(super) claims: Vec<DraftClaim>,
+    pub(super) claims: Vec<StatedClaim>,
     #[serde(default)]
     pub(super) confidence: f64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct DraftClaim {
-    pub(super) statement: String,
-    #[serde(default)]
-    pub(super) citations: Vec<DraftCitation>,
-    #[serde(default)]
-    pub(super) computation: Option<DraftComputation>,
-    // Numbers of the pictures that show it.
-    #[serde(default)]
-    pub(super) pictures: Vec<i64>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DraftComputation {
-    pub(super) formula: String,
-    pub(super) operands: Vec<DraftOperand>,
-    // The figure as the statement writes it.
-    pub(super) result: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DraftOperand {
-    pub(super) name: String,
-    // Which citation of the claim, from 1.
-    pub(super) citation: i64,
-    pub(super) value: String,
-    pub(super) row: String,
-    pub(super) period: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct DraftCitation {
-    pub(super) passage: i64,
-    #[serde(default)]
-    pub(super) quote: String,
 }
 
 impl DraftAnswer {

@@ -13,54 +13,37 @@ mod answer;
 mod cached;
 mod citation;
 mod claims;
-mod computation;
-mod computed_value;
 mod context;
 mod decompose;
 mod describe;
 mod document_scope;
 mod draft_answer;
 mod event;
-mod figures;
 mod final_answer;
-mod formula;
 mod generate;
 mod issuers;
-mod normalize;
-mod operand;
 mod page_vision;
-mod polarity;
 mod prompt;
-mod prose;
-mod quote;
-mod quote_target;
 mod request;
-mod row_names;
 mod scope;
 #[cfg(any(test, feature = "testing"))]
 mod scripted;
-mod statement;
-mod statement_words;
 mod store;
-mod tagged_facts;
-mod terms;
 #[cfg(test)]
 mod tests;
 mod tools;
 pub mod tree_search;
-mod verdict;
-mod verify_claim;
 
 use async_trait::async_trait;
 use stemma_store::{PortError, PortResult};
 
 pub use answer::{
-    Answer, AnswerOutcome, AnswerStep, Claim, ClaimState, Computation, Degradation, FinalAnswer,
-    GenerationUsage, Operand, ReadSection, RejectedCounts, SearchSummary, SeenPage, StepKind,
+    Answer, AnswerOutcome, AnswerStep, Claim, ClaimFigure, Degradation, FinalAnswer,
+    GenerationUsage, ReadSection, RejectedCounts, SearchSummary, SeenPage, StepKind,
     missing_sentence,
 };
 pub use cached::CachedAnswerer;
-pub use citation::{Citation, CitedRect, QuoteMatch};
+pub use citation::Citation;
 pub use context::SectionRequest;
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, EventSink, text_chunks};
@@ -72,6 +55,7 @@ pub use request::{
 #[cfg(any(test, feature = "testing"))]
 pub use scripted::ScriptedAnswerer;
 pub use stemma_llm::image::PageImage;
+pub use stemma_verify::{CitedRect, ClaimState, QuoteMatch};
 pub use store::{AnswerStore, orphaned_answers};
 pub use tools::{ToolCall, ToolReply, ToolSet};
 

@@ -21,29 +21,32 @@ const MAX_CITATIONS: usize = 40;
 const MAX_MISSING: usize = 8;
 const MAX_MISSING_CHARS: usize = 200;
 const MAX_FINAL_CHARS: usize = 400;
-const MAX_OPERANDS: usize = 24;
+const MAX_FIGURES: usize = 24;
 
 // Part of the answer's id: changing it orphans stored answers.
-pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. `answer` is the final \
-answer: its value in few words, rounded as the question asks or else as the passages print it, its unit with the scale, and its period. \
-For a judgement the value is the verdict and criterion names the measure and limit it rests on; if the question defines none, choose the \
-usual one. If the passages contradict what the question takes for granted, the value and the first statement say so. Fields that do not \
-apply are empty. Each statement says one thing and rests on citations: the number of a passage, and words copied from it letter for letter, \
-as few as prove the statement, with the label of the row and every number the statement names; a quote may run over the ends of lines. \
-Write numbers as the passage does, with their unit and scale, and say what they are and of which period. A figure you work out yourself \
-stands in a statement of its own that names the measure and the period, with a computation: a formula of + - * / ^, parentheses, small \
-numbers and avg, sum, min, max, abs, sqrt, count, cagr(first, last, years) over named operands. An operand has the position of its \
-citation in the claim (from 1), its value as printed, and the label of its row and the head of its column as printed; result is the figure \
-as the statement writes it, with its unit. Computation is null where the figures are copied. Where the question asks about several \
-documents or years, speak of each. If the passages answer a part only, answer that part, and name each lacking part in missing, with the \
-statement or note that should have it. If they answer nothing, answerable is false, there are no claims, and missing says what is lacking. \
-Passages are numbered within this question alone. confidence is from 0 to 1.";
+pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. Each claim is one statement \
+with citations: the number of a passage, and words copied from it letter for letter, as few as prove the claim; a quote may run over the \
+ends of lines. Write no figures into statements: {a} is where figure a goes and {a.period} where its period goes. Code prints value, unit \
+and period as the page has them. `figures` lists each figure of the claim under a short name, unique in the answer. A figure that is copied \
+has citation, the position of its citation in the claim from 1; value as printed, with parentheses or minus sign; unit with scale, such as \
+$ million, %, shares; row and column, the label of its row and the head of its column as printed. Both are empty for a figure in a sentence, \
+whose citation quotes few words around that one number. A figure that you work out has a formula over names of figures, also of earlier \
+claims, which are not listed again: + - * / ^, parentheses, avg, sum, min, max, abs, sqrt, count, cagr(first, last, years), and constants \
+such as 100, 365 and 1,000. Operands keep the printed sign: use abs() where it only marks an outflow. Its value is the result, rounded as the \
+question asks, its unit the unit of the result; a share times 100 is in %. Its citation is 0 and row and column are empty. Compare and \
+add only figures of the same kind. `answer` is the final answer: value is {a}, or a few words; period is {a.period}. For a judgement value is \
+the verdict, and criterion names the measure and limit it rests on. If the question defines no variant of a measure, take the usual one and \
+name it in criterion. If the passages contradict what the question takes for granted, value and the first statement say so. Fields that do not \
+apply are empty. answerable is true if the passages answer any part; missing then names each lacking part, with the statement or note that \
+should have it. That something is not there cites the passage where it would be. If nothing is answered, answerable is false, there are no \
+claims, and missing says what is lacking. Where the question asks about several documents or years, speak of each. Passages are numbered within \
+this question alone. confidence is from 0 to 1.";
 
 // Added where pictures go with the passages. Part of the id of such answers.
 const VISION_INSTRUCTIONS: &str = "Pictures of pages go with the passages; the list of pictures says which page each shows. Where the \
-passages say something, quote them, and pictures is empty. What only a picture shows, such as the values of a chart, stands in a \
-statement of its own, without citations, and pictures has the numbers of the pictures that show it; the statement names the figure that \
-it is read from, and says of values that are not printed that they are read off. What a picture says holds for its own page alone.";
+passages say something, quote them, and pictures is empty. What only a picture shows, such as the values of a chart, goes into a \
+statement of its own, written with its figures and without citations; pictures has the numbers of the pictures that show it. The statement \
+names the figure that it is read from, and says of values that are not printed that they are read off. What a picture says holds for its own page alone.";
 
 pub(super) const STANDALONE_INSTRUCTIONS: &str = "A conversation goes on with one more question. Write that question so that it can be \
 understood without the conversation: put in the company, the document, the year and the subject it leaves out. Change nothing else; add \
@@ -68,40 +71,33 @@ pub(super) fn answer_schema(sees: bool) -> OutputSchema {
         "properties": { "passage": { "type": "integer" }, "quote": { "type": "string" } },
         "required": ["passage", "quote"], "additionalProperties": false,
     });
-    let operand = json!({
+    let figure = json!({
         "type": "object",
         "properties": {
-            "name": { "type": "string" }, "citation": { "type": "integer" }, "value": { "type": "string" },
-            "row": { "type": "string" }, "period": { "type": "string" },
+            "name": { "type": "string" }, "citation": { "type": "integer" }, "value": { "type": "string" }, "unit": { "type": "string" },
+            "row": { "type": "string" }, "column": { "type": "string" }, "formula": { "type": "string" },
         },
-        "required": ["name", "citation", "value", "row", "period"], "additionalProperties": false,
-    });
-    let computation = json!({
-        "type": ["object", "null"],
-        "properties": {
-            "formula": { "type": "string" }, "operands": { "type": "array", "items": operand }, "result": { "type": "string" },
-        },
-        "required": ["formula", "operands", "result"], "additionalProperties": false,
+        "required": ["name", "citation", "value", "unit", "row", "column", "formula"], "additionalProperties": false,
     });
     let mut claim = json!({
         "type": "object",
         "properties": {
-            "statement": { "type": "string" }, "citations": { "type": "array", "items": citation }, "computation": computation,
+            "statement": { "type": "string" }, "citations": { "type": "array", "items": citation },
+            "figures": { "type": "array", "items": figure },
         },
-        "required": ["statement", "citations", "computation"], "additionalProperties": false,
+        "required": ["statement", "citations", "figures"], "additionalProperties": false,
     });
     if sees {
         claim["properties"]["pictures"] =
             json!({ "type": "array", "items": { "type": "integer" } });
-        claim["required"] = json!(["statement", "citations", "computation", "pictures"]);
+        claim["required"] = json!(["statement", "citations", "figures", "pictures"]);
     }
     let final_answer = json!({
         "type": "object",
         "properties": {
-            "value": { "type": "string" }, "unit": { "type": "string" }, "period": { "type": "string" },
-            "criterion": { "type": "string" },
+            "value": { "type": "string" }, "period": { "type": "string" }, "criterion": { "type": "string" },
         },
-        "required": ["value", "unit", "period", "criterion"], "additionalProperties": false,
+        "required": ["value", "period", "criterion"], "additionalProperties": false,
     });
     let properties = json!({
         "answerable": { "type": "boolean" },
@@ -236,7 +232,6 @@ pub(super) fn validate_draft(
     }
     let final_answer = draft.final_answer.take().map(|stated| FinalAnswer {
         value: short_line(&stated.value, MAX_FINAL_CHARS),
-        unit: short_line(&stated.unit, MAX_FINAL_CHARS),
         period: short_line(&stated.period, MAX_FINAL_CHARS),
         criterion: short_line(&stated.criterion, MAX_FINAL_CHARS),
         // Not for the model to say.
@@ -251,10 +246,7 @@ pub(super) fn validate_draft(
         .map(|citation| citation.quote.chars().count());
     let longest_quote = quotes.max();
     let most = claims.iter().map(|claim| claim.citations.len()).max();
-    let computations = claims.iter().filter_map(|claim| claim.computation.as_ref());
-    let operands = computations
-        .map(|computation| computation.operands.len())
-        .max();
+    let figures = claims.iter().map(|claim| claim.figures.len()).max();
     match claims
         .iter()
         .map(|claim| claim.statement.chars().count())
@@ -273,9 +265,9 @@ pub(super) fn validate_draft(
         Some(_) if most > Some(MAX_CITATIONS) => {
             Err(format!("a claim has more than {MAX_CITATIONS} citations"))
         }
-        Some(_) if operands > Some(MAX_OPERANDS) => Err(format!(
-            "a computation has more than {MAX_OPERANDS} operands"
-        )),
+        Some(_) if figures > Some(MAX_FIGURES) => {
+            Err(format!("a claim has more than {MAX_FIGURES} figures"))
+        }
         Some(_) => Ok(draft),
     }
 }
@@ -289,19 +281,19 @@ fn short_line(text: &str, max_chars: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draft_answer::{DraftCitation, DraftClaim};
+    use stemma_verify::{StatedCitation, StatedClaim};
 
     #[test]
     fn oversized_replies_are_rejected() {
         let draft = |statement: usize, quote: usize, citations: usize| {
-            let citation = DraftCitation {
+            let citation = StatedCitation {
                 passage: 1,
                 quote: "q".repeat(quote),
             };
-            let claim = DraftClaim {
+            let claim = StatedClaim {
                 statement: "s".repeat(statement),
                 citations: vec![citation; citations],
-                ..DraftClaim::default()
+                ..StatedClaim::default()
             };
             let draft = DraftAnswer {
                 answerable: true,
@@ -319,9 +311,9 @@ mod tests {
     #[test]
     fn claims_of_an_open_question_are_a_partial_answer() {
         let draft = |claims: usize, missing: &[&str]| {
-            let claim = DraftClaim {
+            let claim = StatedClaim {
                 statement: "Capex was 5.".into(),
-                ..DraftClaim::default()
+                ..StatedClaim::default()
             };
             let value = "Not stated".to_owned();
             let draft = DraftAnswer {

@@ -6,11 +6,12 @@ use super::answer::{
     Answer, AnswerOutcome, AnswerStep, Claim, GenerationUsage, ReadSection, RejectedCounts,
     SearchSummary, StepKind,
 };
-use super::citation::{Citation, CitedRect, QuoteMatch};
+use super::citation::Citation;
 use super::event::EventSink;
 use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
 use stemma_store::PortResult;
+use stemma_verify::{CitedRect, ClaimState, QuoteMatch};
 
 /// Answers from a script in memory: no index, store or model. Any other question is not in the documents.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +49,13 @@ impl ScriptedAnswerer {
                 Claim {
                     id: format!("c{number}"),
                     text: strip_marks(sentence),
-                    verified: !citations.is_empty() && !is_unverified,
+                    state: match citations.is_empty() || is_unverified {
+                        true => ClaimState::Unverified,
+                        false => ClaimState::Verified,
+                    },
                     citations,
-                    computation: None,
+                    figures: Vec::new(),
                     reason: None,
-                    unsupported_numbers: Vec::new(),
                     by_sight: Vec::new(),
                 }
             })

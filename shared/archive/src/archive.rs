@@ -16,6 +16,7 @@ use stemma_document::{
 use stemma_extract::EncodedSource;
 use stemma_reading::document_reading::LineReadings;
 use stemma_reading::tables::FigureTable;
+use stemma_reading::tables::FigureTable;
 use stemma_retrieval::DocumentScope;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Env;
@@ -343,6 +344,14 @@ impl DocumentStore for Archive {
         };
         let readings = self.store.load_readings(&published).await?;
         Ok(readings.unwrap_or_default())
+    }
+
+    async fn tables(&self, listed: &CatalogDocument) -> PortResult<Arc<Vec<FigureTable>>> {
+        let Some(published) = self.load_tree(listed).await? else {
+            return Ok(Arc::default());
+        };
+        let tables = self.store.load_tables(&published).await?;
+        Ok(Arc::new(tables.unwrap_or_default()))
     }
 
     async fn lines(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
 use stemma_reading::document_reading::{DocumentReading, LineReadings};
+use stemma_reading::tables::FigureTable;
 use stemma_store::PortResult;
 use stemma_xbrl::FactTable;
 
@@ -96,6 +97,15 @@ pub trait DocumentStore: Send + Sync {
         Ok(opened
             .and_then(|opened| opened.readings)
             .unwrap_or_default())
+    }
+
+    /// Its tables; empty if the text is not stored.
+    async fn tables(&self, document: &CatalogDocument) -> PortResult<Arc<Vec<FigureTable>>> {
+        let body = self.open(document).await?.and_then(|opened| opened.body);
+        let reading = body.as_ref().map(DocumentReading::new);
+        Ok(Arc::new(
+            reading.map(|reading| reading.tables).unwrap_or_default(),
+        ))
     }
 
     /// Lines of a document without pages; `None` for a document with pages, or if the text is not stored.

@@ -173,15 +173,14 @@ pub(crate) struct StemmaExtension {
     /// `answered`, `not_in_documents` or `search_only`.
     #[schema(value_type = String)]
     outcome: AnswerOutcome,
-    /// Stated confidence of the model, 0–1, at most the share of verified claims.
+    /// Stated confidence of the model, 0–1, at most the share of claims that are not unverified.
     confidence: Option<f64>,
-    /// The final answer: `value`, `unit`, `period`, `criterion` of a judgement, and whether it is `verified`.
+    /// The final answer: `value`, `period`, `criterion` of a judgement, and whether it is `verified`.
     #[schema(value_type = Option<Object>)]
     answer: Option<FinalAnswer>,
     /// Parts of the question that what was read does not answer.
     missing: Vec<String>,
-    /// Claims: `text`, `citations`, `verified`, the `computation` of a figure, `reason` if it is not verified, and `unfounded` with the
-    /// numbers that are in no quote.
+    /// Claims: `text`, `state`, `citations`, `figures`, and `reason` if it is unverified.
     #[schema(value_type = Vec<Object>)]
     claims: Vec<Claim>,
     /// Citations. `verified` says whether the quote is on its page, not whether it supports the claim.

@@ -93,7 +93,7 @@ impl<'a> RenderedAnswer<'a> {
             let end = self.text.chars().count();
             self.marks.push(CitationMark {
                 citation,
-                verified: claim.verified,
+                verified: claim.is_supported(),
                 start,
                 end,
             });
@@ -103,7 +103,7 @@ impl<'a> RenderedAnswer<'a> {
                 let note = note.replace("<doc=", "(doc=");
                 self.text.push_str(&format!(" ({note}, not verified)"));
             }
-            None if !claim.verified => self.text.push_str(NOT_VERIFIED),
+            None if !claim.is_supported() => self.text.push_str(NOT_VERIFIED),
             None => {}
         }
         self.text.push_str(stop);

@@ -2,7 +2,7 @@
 //! those that are not right are not.
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation};
+use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimState};
 use stemma_archive::{ApiError, Archive};
 
 use crate::SkippedEntry;
@@ -52,11 +52,8 @@ pub struct AnswerRow {
     pub pages_read: Option<bool>,
     /// Whether a verified citation names a gold page. `None` without gold pages.
     pub cited: Option<bool>,
-    /// All claims, and the verified ones.
-    pub claims: (usize, usize),
-    /// Verified claims whose figure code computed from cited ones.
-    #[serde(default)]
-    pub computed: usize,
+    /// Claims by state.
+    pub claims: ClaimCounts,
     /// Why it is not right. `None` if it is, or if nothing tells.
     #[serde(default)]
     pub miss: Option<MissCause>,
@@ -150,10 +147,12 @@ pub struct AnswerMeans {
     pub cited: Option<f64>,
     /// Share of answers whose gold pages were all put before the model.
     pub pages_read: Option<f64>,
-    /// Share of verified claims.
+    /// Share of claims whose figures are those of cited cells and sentences.
     pub verified: Option<f64>,
-    /// Share of claims that are verified by a computation.
+    /// Share of claims with a figure that is computed from such.
     pub computed: Option<f64>,
+    /// Share of claims without a figure whose quotes are on their pages.
+    pub quoted: Option<f64>,
     /// Questions that the documents do not answer.
     pub unanswerable: usize,
     /// Share of these that are refused.
@@ -207,6 +206,27 @@ pub fn eval_targets(
     Ok(targets.collect())
 }
 
+/// The claims of an answer by state. Those in none of the listed states are read from an image, or unverified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClaimCounts {
+    pub all: usize,
+    pub verified: usize,
+    pub computed: usize,
+    pub quoted: usize,
+}
+
+impl ClaimCounts {
+    fn new(claims: &[Claim]) -> Self {
+        let count = |state| claims.iter().filter(|claim| claim.state == state).count();
+        Self {
+            all: claims.len(),
+            verified: count(ClaimState::Verified),
+            computed: count(ClaimState::Computed),
+            quoted: count(ClaimState::Quoted),
+        }
+    }
+}
+
 impl AnswerRow {
     /// Scores an answer, except for the judgement. `gold_pages` are document ids and physical pages.
     pub fn new(
@@ -237,13 +257,7 @@ impl AnswerRow {
                     citation.verified.is_verbatim() && cites_page(citation, gold_pages)
                 })
             }),
-            claims: (
-                answer.claims.len(),
-                answer.claims.iter().filter(|claim| claim.verified).count(),
-            ),
-            computed: (answer.claims.iter())
-                .filter(|claim| claim.verified && claim.computation.is_some())
-                .count(),
+            claims: ClaimCounts::new(&answer.claims),
             miss: None,
             degraded: answer
                 .degradation
@@ -324,8 +338,11 @@ impl AnswerMeans {
             questions.map(|row| row.is_refusal()).collect()
         };
         let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
-        let claims: usize = rows.iter().map(|row| row.claims.0).sum();
-        let verified: usize = rows.iter().map(|row| row.claims.1).sum();
+        let share_of_claims = |count: fn(&ClaimCounts) -> usize| {
+            let all: usize = rows.iter().map(|row| row.claims.all).sum();
+            let counted: usize = rows.iter().map(|row| count(&row.claims)).sum();
+            (all > 0).then(|| counted as f64 / all as f64)
+        };
         // A stored answer costs nothing, and its latency is that of a read.
         let new_rows: Vec<&&AnswerRow> = rows.iter().filter(|row| !row.replayed).collect();
         let latencies: Vec<f64> = new_rows.iter().map(|row| row.latency_ms).collect();
@@ -342,9 +359,9 @@ impl AnswerMeans {
             numbers_of: numbers.len(),
             cited: share(&cited),
             pages_read: share(&pages_read),
-            verified: (claims > 0).then(|| verified as f64 / claims as f64),
-            computed: (claims > 0)
-                .then(|| rows.iter().map(|row| row.computed).sum::<usize>() as f64 / claims as f64),
+            verified: share_of_claims(|claims| claims.verified),
+            computed: share_of_claims(|claims| claims.computed),
+            quoted: share_of_claims(|claims| claims.quoted),
             unanswerable: refusals(false).len(),
             rightly_refused: share(&refusals(false)),
             falsely_refused: share(&refusals(true)),
@@ -387,8 +404,8 @@ fn states_reference(question: &GoldQuestion, answer: &Answer) -> Option<bool> {
     let stated = answer.final_answer.as_ref();
     let stated = stated.filter(|stated| numbers.count() == 1 && count_numbers(&stated.value) > 0);
     Some(match stated {
-        Some(stated) => numbers.are_stated(&stated.value, Some(&stated.unit)),
-        None => numbers.are_stated(&answer.text, None),
+        Some(stated) => numbers.are_stated(&stated.value),
+        None => numbers.are_stated(&answer.text),
     })
 }
 

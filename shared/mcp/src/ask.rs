@@ -61,7 +61,7 @@ pub(crate) struct AskOutput {
 #[derive(Serialize, JsonSchema)]
 struct FinishedAnswer {
     answer: String,
-    /// value, unit, period, criterion of a judgement, verified
+    /// value, period, criterion of a judgement, verified
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     final_answer: Option<FinalAnswer>,
@@ -197,8 +197,8 @@ fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
     let is_answered = answer.outcome == AnswerOutcome::Answered;
     let summary = match &answer.degradation {
         _ if is_answered => {
-            let verified = answer.claims.iter().filter(|claim| claim.verified).count();
-            format!("{verified} of {} claims verified", answer.claims.len())
+            let supported = answer.claims.iter().filter(|claim| claim.is_supported());
+            format!("{} of {} claims found on their pages", supported.count(), answer.claims.len())
         }
         Some(degradation) => degradation.message.clone(),
         None => "Not in these documents".into(),

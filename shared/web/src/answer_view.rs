@@ -1,7 +1,7 @@
 //! An answer: its claims with their state, and each citation with its quote marked on the page.
 
 use maud::{Markup, html};
-use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ClaimState, Computation, QuoteMatch};
+use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ClaimFigure, ClaimState, QuoteMatch};
 
 use crate::context::PageContext;
 use crate::page_view::page_image;
@@ -53,6 +53,7 @@ fn state(state: ClaimState) -> Markup {
     let (name, text) = match state {
         ClaimState::Computed => ("computed", "computed"),
         ClaimState::Verified => ("verified", "verified"),
+        ClaimState::Quoted => ("quoted", "quoted"),
         ClaimState::FromImage => ("from-image", "from an image"),
         ClaimState::Unverified => ("unverified", "not verified"),
     };
@@ -65,34 +66,32 @@ fn claim_entry(context: &PageContext, claim: &Claim) -> Markup {
             p {
                 (Passage(&claim.text))
                 @for id in &claim.citations { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
-                " " (state(claim.state()))
+                " " (state(claim.state))
             }
-            @if let Some(computation) = &claim.computation { (formula(computation)) }
-            @if claim.state() == ClaimState::FromImage {
-                p.note { "A model read this from the image of "
+            @if !claim.figures.is_empty() { ul.operands { @for figure in &claim.figures { li { (figure_entry(figure)) } } } }
+            @match claim.state {
+                ClaimState::Verified | ClaimState::Computed => {}
+                ClaimState::Quoted => p.note { "The quotes are on their pages. Code does not check what the sentence makes of them." },
+                ClaimState::FromImage => p.note { "A model read this from the image of "
                     @for (at, page) in claim.by_sight.iter().enumerate() {
                         @if at > 0 { ", " }
                         @let document = stemma_archive::document_part(&page.locator);
                         a href=(context.document_url(&document, &[("page", &page.page.to_string())])) { bdi { (Line(&page.name)) } ", page " (page.page) }
                     }
-                    ". Nothing checks what it sees." }
-            } @else if !claim.verified {
-                p.note {
+                    ". Nothing checks what it sees." },
+                ClaimState::Unverified => p.note {
                     @match &claim.reason { Some(reason) => { (Passage(reason)) }, None => "Its quotes do not support it." }
-                    @if !claim.unsupported_numbers.is_empty() { " In none of its sources: " (Line(&claim.unsupported_numbers.join(", "))) "." }
-                }
+                },
             }
         }
     }
 }
 
-fn formula(computation: &Computation) -> Markup {
+fn figure_entry(figure: &ClaimFigure) -> Markup {
     html! {
-        p.formula { code { (Line(&computation.result)) " = " (Line(&computation.formula)) } }
-        ul.operands { @for operand in &computation.operands { li {
-            code { (Line(&operand.name)) " = " (Line(&operand.value)) } " " (Line(&operand.row)) ", " (Line(&operand.period))
-            @if let Some(id) = &operand.citation { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
-        } } }
+        code { (Line(&figure.name)) " = " (Line(&figure.text)) @if !figure.formula.is_empty() { " = " (Line(&figure.formula)) } }
+        @for place in [&figure.row, &figure.column] { @if !place.is_empty() { " · " (Line(place)) } }
+        @if let Some(id) = &figure.citation { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
     }
 }
 

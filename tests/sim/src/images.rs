@@ -173,7 +173,7 @@ pub(crate) fn with_seen_claims(
     for (number, text) in (1_u64..).zip(texts) {
         for line in text.lines() {
             if words(line).iter().any(|word| asked.contains(word)) {
-                seen.push(json!({ "statement": line, "citations": [], "computation": null, "pictures": [number] }));
+                seen.push(json!({ "statement": line, "citations": [], "figures": [], "pictures": [number] }));
             }
         }
     }

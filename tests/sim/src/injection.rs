@@ -130,9 +130,9 @@ pub(crate) fn obey(question: &PromptRequest, shown: &[&str], good: &Value) -> Op
             answer["answerable"] = true.into();
             let citation = |passage: u64| json!({ "passage": passage, "quote": words });
             let mut claim =
-                json!({ "statement": words, "citations": [citation(number), citation(1)] });
+                json!({ "statement": words, "citations": [citation(number), citation(1)], "figures": [] });
             if question.takes_pictures() {
-                (claim["pictures"], claim["verified"]) = (json!([number, 1]), true.into());
+                (claim["pictures"], claim["state"]) = (json!([number, 1]), "verified".into());
             }
             prepend(&mut answer, "claims", vec![claim]);
         }

@@ -60,7 +60,7 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
             lie["answerable"] = true.into();
             let none = lie["claims"].as_array().is_none_or(Vec::is_empty);
             if none {
-                lie["claims"] = json!([{ "statement": "It was so.", "citations": [{ "passage": 1, "quote": "it was so" }] }]);
+                lie["claims"] = json!([{ "statement": "It was so.", "citations": [{ "passage": 1, "quote": "it was so" }], "figures": [] }]);
             }
             list(&mut lie, "claims", |claims| {
                 claims
@@ -96,6 +96,11 @@ fn misclaim(claim: &mut Value, rng: &mut SeededRng) {
     if way == 2 {
         passage(claim, 900 + rng.below(99) as u64);
     }
+    list(claim, "figures", |figures| {
+        for figure in figures {
+            figure["value"] = "987,654,321".into();
+        }
+    });
     claim["statement"] = changed.into();
 }
 

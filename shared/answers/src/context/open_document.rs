@@ -1,7 +1,7 @@
 //! A document whose text is read: its tree, the pages or lines in memory, and what the prompt says about it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use stemma_document::{
@@ -17,6 +17,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
 use stemma_reading::document_reading::LineReadings;
 use stemma_reading::lines::is_unit;
+use stemma_reading::tables::FigureTable;
 use stemma_retrieval::search::ItemRef;
 
 // Pages of a section that are read when nothing says which of them fit.
@@ -34,18 +35,26 @@ pub(crate) struct OpenDoc {
     pub(super) pages: BTreeMap<u32, Page>,
     pub(super) lines: Option<Arc<TextLines>>,
     readings: LineReadings,
+    tables: Arc<Vec<FigureTable>>,
     /// The facts that the filing tags itself.
     pub(crate) facts: Option<Arc<FactTable>>,
     // Sections of the only Item that may be read; `None`: all of the document.
     item_sections: Option<Vec<SectionId>>,
 }
 
+/// What is read of a document at once.
+pub(super) struct DocumentText {
+    pub(super) lines: Option<Arc<TextLines>>,
+    pub(super) readings: LineReadings,
+    pub(super) tables: Arc<Vec<FigureTable>>,
+    pub(super) facts: Option<Arc<FactTable>>,
+}
+
 impl OpenDoc {
     pub(super) fn new(
         document: &CatalogDocument,
         tree: Arc<SectionTree>,
-        (lines, readings): (Option<Arc<TextLines>>, LineReadings),
-        facts: Option<Arc<FactTable>>,
+        text: DocumentText,
         item: Option<&ItemRef>,
     ) -> Self {
         let version = document.version();
@@ -70,11 +79,21 @@ impl OpenDoc {
                 .unwrap_or(0),
             tree,
             pages: BTreeMap::new(),
-            lines,
-            readings,
-            facts,
+            lines: text.lines,
+            readings: text.readings,
+            tables: text.tables,
+            facts: text.facts,
             item_sections,
         }
+    }
+
+    /// Tables that are on one of these pages.
+    pub(super) fn tables_on(&self, pages: RangeInclusive<u32>) -> Vec<&FigureTable> {
+        let (first, last) = pages.into_inner();
+        self.tables
+            .iter()
+            .filter(|table| table.pages.0 <= last && first <= table.pages.1)
+            .collect()
     }
 
     pub(crate) fn path(&self, id: SectionId) -> Vec<String> {

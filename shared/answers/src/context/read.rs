@@ -10,7 +10,7 @@ use stemma_document::{DocId, Extent, SectionId, SectionSpan};
 use stemma_retrieval::query_terms::TermRarity;
 use stemma_store::PortResult;
 
-use super::open_document::OpenDoc;
+use super::open_document::{DocumentText, OpenDoc};
 use super::passage_source::{ChosenLines, PassageSource, TextLine};
 use super::selection::{self, PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use super::{AnswerContext, Passage, SectionRequest};
@@ -114,15 +114,13 @@ impl AnswerContext {
                 Extent::Lines(_) => store.lines(document).await?,
                 Extent::Pages(_) => None,
             };
-            let readings = store.readings(document).await?;
-            let facts = store.facts(document).await?;
-            place.insert(OpenDoc::new(
-                document,
-                tree,
-                (lines, readings),
-                facts,
-                self.item.as_ref(),
-            ));
+            let text = DocumentText {
+                lines,
+                readings: store.readings(document).await?,
+                tables: store.tables(document).await?,
+                facts: store.facts(document).await?,
+            };
+            place.insert(OpenDoc::new(document, tree, text, self.item.as_ref()));
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Makes the answer of a draft: checked claims and citations, what was read, and what it cost.
 
 use stemma_retrieval::search;
-use stemma_store::PortResult;
 
 use super::AnswerBuilder;
+use stemma_store::PortResult;
+
 use crate::answer::{Answer, AnswerOutcome, SearchSummary, StepKind};
 use crate::claims::{self, ComposedAnswer};
 use crate::draft_answer::DraftAnswer;
@@ -41,14 +42,14 @@ impl AnswerBuilder<'_, '_> {
                     (answerer.sources.catalog, answerer.collection),
                     question.citations,
                 )?;
-                let verified = composed
-                    .claims
-                    .iter()
-                    .filter(|claim| claim.verified)
-                    .count();
+                let supported = composed.claims.iter().filter(|claim| claim.is_supported());
                 self.step(
                     StepKind::Check,
-                    format!("{verified} of {} claims verified", composed.claims.len()),
+                    format!(
+                        "{} of {} claims found on their pages",
+                        supported.count(),
+                        composed.claims.len()
+                    ),
                 );
                 (AnswerOutcome::Answered, composed)
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_document::{DocId, Section, SectionTree};
+use stemma_reading::period::period_mentions;
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::NUMBERED_WORDS;
 use stemma_retrieval::search::{DocumentScope, SearchError};
@@ -15,7 +16,6 @@ use crate::context::{AnswerContext, SectionRequest, pages_by_worth};
 use crate::draft_answer::DraftAnswer;
 use crate::prompt;
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
-use crate::statement::Statement;
 use crate::tools::{MAX_CALL_TOKENS, ToolSet};
 use crate::tree_search::{LlmSession, SessionUsage};
 
@@ -105,7 +105,10 @@ impl AnswerBuilder<'_, '_> {
             .applied_filters
             .iter()
             .any(|filter| filter.facet == "company");
-        let years = Statement::new(text).years();
+        let years: BTreeSet<i32> = period_mentions(text)
+            .iter()
+            .filter_map(|mention| mention.period.year)
+            .collect();
         let is_year = |term: &str| years.iter().any(|year| year.to_string() == term);
         let terms = || search.known_missing_terms().iter();
         let missing_years = terms().filter(|missing| is_year(&missing.term)).count();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::json;
 use stemma_llm::request::{LlmError, LlmRequest};
 
-use super::test_archive::{TestArchive, capex_question, claim};
+use super::test_archive::{TestArchive, capex_claim, capex_question, claim};
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{AnswerLimits, AnswerMode, AnswerOutcome, AskRequest};
 
@@ -45,7 +45,7 @@ async fn agent_reads_until_answered_and_planner_sees_no_page_text() {
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     assert_eq!(answer.rejected.tool_calls, 1);
     assert_eq!(tools.calls.load(Ordering::SeqCst), 1);
-    assert!(answer.claims[0].verified, "{answer:?}");
+    assert!(answer.claims[0].is_supported(), "{answer:?}");
     assert_eq!(answer.citations[0].page, Some(2));
     for request in model
         .requests()
@@ -125,7 +125,7 @@ async fn agent_outage_is_not_reported_as_not_in_documents() {
             Ok(match request.schema.name {
                 "choose_tool" => json!({ "tool": "answer" }),
                 _ => {
-                    json!({ "answerable": true, "confidence": 1, "claims": [claim("Purchases were (1,749).", &[(1, "Purchases of property, plant and equipment (1,749)")])] })
+                    json!({ "answerable": true, "confidence": 1, "claims": [capex_claim()] })
                 }
             })
         });

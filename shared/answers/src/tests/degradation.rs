@@ -5,7 +5,9 @@ use stemma_catalog::catalog::Catalog;
 use stemma_llm::request::{LlmError, LlmRequest};
 use stemma_store::blobs::Blobs;
 
-use super::test_archive::{TestArchive, answer, capex_question, claim, scripted_client};
+use super::test_archive::{
+    TestArchive, answer, capex_claim, capex_question, claim, scripted_client,
+};
 use crate::tree_search::TreeSearchStrategy;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{AnswerEvent, AnswerLimits, AnswerOutcome, AskRequest, RetrievalStrategy};
@@ -32,7 +34,7 @@ async fn without_a_model_the_answer_is_search_only() {
     let lost = archive.ask(away, &capex_question()).await;
     assert_eq!(lost.outcome, AnswerOutcome::SearchOnly);
     // When the model is back, the same question is answered.
-    let (_, back) = scripted_client(&json!([claim("It was (1,749).", &[(1, "(1,749)")])]));
+    let (_, back) = scripted_client(&json!([capex_claim()]));
     let answer = archive.ask(back, &capex_question()).await;
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     assert!(!answer.is_replay);
@@ -96,7 +98,7 @@ async fn an_index_behind_the_catalog_never_says_that_documents_do_not_have_it() 
     assert_eq!(behind.searched.missing_terms, None);
     assert_eq!(behind.searched.evidence, None);
     // What was found is an answer, but not the final one.
-    let capex = json!([claim("It was (1,749).", &[(1, "(1,749)")])]);
+    let capex = json!([capex_claim()]);
     let (_, finds) = scripted_client(&capex);
     let found = AskRequest::new("What was the capex of 3M in 2022?");
     let partial = archive.ask(finds, &found).await;
@@ -122,7 +124,7 @@ async fn a_document_that_cannot_be_read_may_have_the_answer() {
     assert_eq!(absent.degradation.unwrap().code, "search.unreadable");
     assert_eq!(absent.searched.missing_terms, Some(Vec::new()));
     // What was found is an answer: nobody pays for it again.
-    let capex = json!([claim("It was (1,749).", &[(1, "(1,749)")])]);
+    let capex = json!([capex_claim()]);
     let (_, finds) = scripted_client(&capex);
     let found = AskRequest::new("What was the capex of 3M in 2022?");
     let answer = archive.ask(finds, &found).await;
@@ -134,10 +136,7 @@ async fn a_document_that_cannot_be_read_may_have_the_answer() {
 #[tokio::test]
 async fn failed_tree_search_calls_degrade_and_are_not_stored() {
     let archive = TestArchive::new();
-    let claims = json!([claim(
-        "Purchases were (1,749).",
-        &[(1, "Purchases of property, plant and equipment (1,749)")]
-    )]);
+    let claims = json!([capex_claim()]);
     let (_, client) = Model::new(move |request: &LlmRequest| match request.schema.name {
         "answer" => Ok(json!({ "answerable": true, "confidence": 1, "claims": claims })),
         _ => Ok(json!({ "garbage": true })),

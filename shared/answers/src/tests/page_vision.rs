@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stemma_document::{DocId, PageNo};
 use stemma_llm::request::LlmRequest;
 
-use super::test_archive::{TestArchive, answer, claim, scripted_client};
+use super::test_archive::{TestArchive, answer, capex_claim, claim, scripted_client};
 use crate::tree_search::LlmClient;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{
@@ -15,7 +15,6 @@ use crate::{
     PageViewer, PageVision,
 };
 
-const CAPEX: &str = "Purchases of property, plant and equipment were $1,749 million in 2022.";
 const QUOTE: &str = "plant and equipment (1,749)";
 
 /// Draws blank pages of 600 × 800 pixels, or none.
@@ -89,9 +88,11 @@ async fn claims_from_images_are_never_verified() {
     let archive = TestArchive::new();
     // What a model says of itself has no effect, and a picture that was not shown is none.
     let mut boastful = claim_from_images("The chart shows growth of 12% in 2022.", &[], &[1]);
-    boastful["verified"] = json!(true);
+    boastful["state"] = json!("verified");
+    let mut seen_capex = capex_claim();
+    seen_capex["pictures"] = json!([1]);
     let (seeing, client) = scripted_client(&json!([
-        claim_from_images(CAPEX, &[(1, QUOTE)], &[1]),
+        seen_capex,
         boastful,
         claim_from_images(
             "Capital expenditure was $1,750 million in 2022.",
@@ -109,7 +110,7 @@ async fn claims_from_images_are_never_verified() {
         &seeing_question(),
     )
     .await;
-    let states: Vec<ClaimState> = answer.claims.iter().map(|claim| claim.state()).collect();
+    let states: Vec<ClaimState> = answer.claims.iter().map(|claim| claim.state).collect();
     assert_eq!(
         states,
         [
@@ -161,7 +162,7 @@ async fn final_answer_from_an_image_is_not_verified() {
     let (_, client) = Model::new(move |_: &LlmRequest| {
         Ok(json!({
             "answerable": true, "claims": [claim.clone()], "confidence": 1,
-            "answer": { "value": "12", "unit": "%", "period": "2022", "criterion": "" },
+            "answer": { "value": "12%", "period": "2022", "criterion": "" },
         }))
     });
     let answer = see(&archive, None, client, &DRAWN, &seeing_question()).await;
@@ -175,7 +176,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
     let archive = TestArchive::new();
     let answers = archive.answers();
     let client = || Arc::new(scripted_client(&json!([])).1);
-    let (text_model, text_client) = scripted_client(&json!([claim(CAPEX, &[(1, QUOTE)])]));
+    let (text_model, text_client) = scripted_client(&json!([capex_claim()]));
     let seeing = client();
     let id = |viewer: Option<&BlankPages>, see: bool| {
         let mut answerer = archive.answerer(None, None, &answers);
@@ -205,7 +206,7 @@ async fn pictures_are_part_of_the_id_and_nothing_changes_without_them() {
     };
     let unseeing = scripted_client(&json!([])).1;
     let answer = see(&archive, Some(text_client), unseeing, &DRAWN, &question).await;
-    assert!(answer.claims[0].verified && answer.pictures.is_empty());
+    assert!(answer.claims[0].is_supported() && answer.pictures.is_empty());
     let request = &text_model.requests()[0];
     assert!(request.images.is_empty());
     assert!(!request.system.contains("icture") && !request.user.contains("icture"));
@@ -243,7 +244,7 @@ async fn answers_without_the_pictures_say_so() {
         ..DRAWN
     };
     let (seeing, client) = scripted_client(&json!([]));
-    let (_, text_client) = scripted_client(&json!([claim(CAPEX, &[(1, QUOTE)])]));
+    let (_, text_client) = scripted_client(&json!([capex_claim()]));
     let answer = see(
         &archive,
         Some(text_client),
@@ -255,7 +256,7 @@ async fn answers_without_the_pictures_say_so() {
     let degraded = answer.degradation.unwrap();
     assert_eq!(degraded.code, "source.not_available");
     assert!(degraded.message.ends_with("answered without the picture"));
-    assert!(answer.claims[0].verified && answer.pictures.is_empty());
+    assert!(answer.claims[0].is_supported() && answer.pictures.is_empty());
     assert_eq!(seeing.requests(), []);
 }
 
@@ -269,7 +270,7 @@ async fn pictures_count_before_the_call() {
         },
         ..AskRequest::new("3M capex 2022?")
     };
-    let (text_model, client) = scripted_client(&json!([claim(CAPEX, &[(1, QUOTE)])]));
+    let (text_model, client) = scripted_client(&json!([capex_claim()]));
     let answer = archive.ask(client, &text_only).await;
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     let prompt = text_model.requests()[0].prompt_tokens();
@@ -282,7 +283,7 @@ async fn pictures_count_before_the_call() {
         },
         ..seeing_question()
     };
-    let (seeing, client) = scripted_client(&json!([claim(CAPEX, &[(1, QUOTE)])]));
+    let (seeing, client) = scripted_client(&json!([capex_claim()]));
     let answer = see(&archive, None, client, &DRAWN, &seeing_question).await;
     assert_eq!(answer.degradation.unwrap().code, "answer.limit_reached");
     assert_eq!(

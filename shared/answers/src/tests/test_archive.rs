@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{
-    Collection, DocId, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, FactSource, Line,
-    LocatedEntry, Method, Page, PageNo, PageOrigin, Position, Pt, Recognition, Rect, SectionStart,
-    SectionTree, SourceBody, VerifiedOutline, Word, WordReading,
+    Collection, DocId, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, FactSource,
+    LocatedEntry, Method, Page, PageNo, PageOrigin, Position, Pt, Recognition, SectionStart,
+    SectionTree, SourceBody, VerifiedOutline, WordReading,
 };
+use stemma_filings::monospaced_page;
 use stemma_llm::request::LlmRequest;
 use stemma_store::blobs::MemoryBlobs;
 use stemma_store::{Env, PortResult};
@@ -31,7 +32,14 @@ use stemma_retrieval::search::{
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{SearchError, SearchService};
 
-const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions) 2022 2021\nPurchases of property, plant and equipment (1,749) (1,603)";
+const CAPEX: &str = "
+Consolidated Statement of Cash Flows
+(Millions)                                       2022      2021
+Purchases of property, plant and equipment    (1,749)   (1,603)
+";
+/// The row of the statement, and its label.
+pub(super) const CAPEX_ROW: &str = "Purchases of property, plant and equipment (1,749) (1,603)";
+pub(super) const CAPEX_LABEL: &str = "Purchases of property, plant and equipment";
 
 // Two filings of one company, with a section on the first page and one on the two others.
 pub(super) struct TestArchive {
@@ -51,50 +59,16 @@ pub(super) struct TestArchive {
     pub(super) disputed: Option<(&'static str, &'static str)>,
 }
 
-fn page(text: &str) -> Page {
-    let lines = text
-        .lines()
-        .enumerate()
-        .map(|(at, text): (usize, &str)| {
-            let y = 20.0 * (at as f32 + 1.0);
-            Line {
-                text: text.to_owned(),
-                rect: Rect::new(50.0, y, 400.0, y + 10.0),
-                tokens: 12,
-                ..Line::default()
-            }
-        })
-        .collect();
-    Page {
-        width: Pt::new(600.0),
-        height: Pt::new(800.0),
-        lines,
-        ..Page::default()
-    }
-}
-
 fn make_scan(page: &mut Page, text: &str, other: &str) {
-    let mut readings = Vec::new();
-    for line in &mut page.lines {
-        let words = line.text.split(' ').scan(0, |end, word| {
-            let start = *end;
-            *end += word.len() + 1;
-            Some((start, word))
-        });
-        for (start, word) in words {
-            let is_disputed = word == text;
-            readings.push(WordReading {
-                confidence: if is_disputed { 79 } else { 99 },
-                other: is_disputed.then(|| other.to_owned()),
-            });
-            line.words.push(Word {
-                start: start as u32,
-                end: (start + word.len()) as u32,
-                x0: Pt::new(50.0 + 5.0 * start as f32),
-                x1: Pt::new(50.0 + 5.0 * (start + word.len()) as f32),
-            });
-        }
-    }
+    let words = page.lines.iter().flat_map(|line| {
+        let words = line.words.iter();
+        words.filter_map(|word| line.text.get(word.start as usize..word.end as usize))
+    });
+    let readings = words.map(|word| WordReading {
+        confidence: if word == text { 79 } else { 99 },
+        other: (word == text).then(|| other.to_owned()),
+    });
+    let readings = readings.collect();
     page.origin = PageOrigin::Recognized(Box::new(Recognition::new(0, readings)));
 }
 
@@ -108,7 +82,7 @@ fn pages(name: &str, sentence: &str) -> Vec<Page> {
         }
     );
     let zorbs = "We lease zorbs to others.\nZorbs are not insured.";
-    vec![page(CAPEX), page(&risks), page(zorbs)]
+    [CAPEX, &risks, zorbs].map(monospaced_page).into()
 }
 
 fn tree() -> SectionTree {
@@ -343,6 +317,35 @@ pub(super) fn claim(statement: &str, citations: &[(i64, &str)]) -> Value {
         .map(|(passage, quote)| json!({ "passage": passage, "quote": quote }))
         .collect();
     json!({ "statement": statement, "citations": citations })
+}
+
+/// A claim with figures.
+pub(super) fn claim_with_figures(
+    statement: &str,
+    citations: &[(i64, &str)],
+    figures: &[Value],
+) -> Value {
+    let mut claim = claim(statement, citations);
+    claim["figures"] = json!(figures);
+    claim
+}
+
+/// A figure that is copied from the first citation of its claim: from a cell, or from a sentence without row and column.
+pub(super) fn figure(name: &str, value: &str, row: &str, column: &str) -> Value {
+    json!({ "name": name, "citation": 1, "value": value, "unit": "", "row": row, "column": column, "formula": "" })
+}
+
+pub(super) fn computed(name: &str, value: &str, unit: &str, formula: &str) -> Value {
+    json!({ "name": name, "citation": 0, "value": value, "unit": unit, "row": "", "column": "", "formula": formula })
+}
+
+/// The purchases of 2022, verified.
+pub(super) fn capex_claim() -> Value {
+    claim_with_figures(
+        "Purchases of property were {a} in {a.period}.",
+        &[(1, CAPEX_ROW)],
+        &[figure("a", "(1,749)", CAPEX_LABEL, "2022")],
+    )
 }
 
 pub(super) fn capex_question() -> AskRequest {

@@ -1,61 +1,128 @@
 //! What is shown as verified.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::test_archive::{TestArchive, capex_question, claim, scripted_client};
+use super::test_archive::{
+    CAPEX_LABEL, CAPEX_ROW, TestArchive, capex_claim, capex_question, claim, claim_with_figures,
+    computed, figure, scripted_client,
+};
 use crate::tree_search::scripted::ScriptedModel as Model;
-use crate::{AnswerOutcome, AskRequest, CitationPolicy, RejectedCounts};
+use crate::{Answer, AnswerOutcome, AskRequest, CitationPolicy, ClaimState, RejectedCounts};
+
+async fn ask(claims: &Value) -> Answer {
+    let (_, client) = scripted_client(claims);
+    TestArchive::new().ask(client, &capex_question()).await
+}
+
+#[tokio::test]
+async fn figures_are_printed_as_the_page_has_them() {
+    let growth = claim_with_figures(
+        "They grew by {m}.",
+        &[(1, CAPEX_ROW)],
+        &[
+            figure("b", "(1,603)", CAPEX_LABEL, "2021"),
+            computed("m", "9.1", "%", "(abs(a) / abs(b) - 1) * 100"),
+        ],
+    );
+    let answer = ask(&json!([capex_claim(), growth])).await;
+    let states: Vec<ClaimState> = answer.claims.iter().map(|claim| claim.state).collect();
+    assert_eq!(
+        states,
+        [ClaimState::Verified, ClaimState::Computed],
+        "{answer:#?}"
+    );
+    let text = &answer.claims[0].text;
+    assert!(text.contains("1,749 million") && text.ends_with("in 2022."), "{text}");
+    let shown = &answer.claims[0].figures[0];
+    assert_eq!(
+        (shown.row.as_str(), shown.column.as_str()),
+        (CAPEX_LABEL, "2022")
+    );
+    assert_eq!(shown.citation.as_deref(), Some("1"));
+    assert_eq!(answer.claims[1].text, "They grew by 9.1%.");
+    // The formula and all that it is computed from, also of the claim before.
+    let names: Vec<&str> = answer.claims[1]
+        .figures
+        .iter()
+        .map(|figure| figure.name.as_str())
+        .collect();
+    assert_eq!(names, ["b", "m", "a"]);
+}
 
 #[tokio::test]
 async fn false_claims_are_never_marked_verified() {
-    for (statement, citations) in [
+    let statement = "Purchases of property were {a} in {a.period}.";
+    let cell = |value: &str, row: &str, column: &str| vec![figure("a", value, row, column)];
+    for (statement, citations, figures) in [
+        // Another value, row, column, year.
         (
-            "Purchases of property were $1,849 million.",
-            vec![(1, "plant and equipment (1,749)")],
+            statement,
+            vec![(1, CAPEX_ROW)],
+            cell("(1,849)", CAPEX_LABEL, "2022"),
         ),
         (
-            "Purchases of property were $1,749 billion.",
-            vec![(1, "plant and equipment (1,749)")],
+            statement,
+            vec![(1, CAPEX_ROW)],
+            cell("(1,749)", "Dividends paid", "2022"),
         ),
         (
-            "Purchases of property were $1,849 million.",
+            statement,
+            vec![(1, CAPEX_ROW)],
+            cell("(1,749)", CAPEX_LABEL, "2021"),
+        ),
+        (
+            "Purchases were {a} in 1999.",
+            vec![(1, CAPEX_ROW)],
+            cell("(1,749)", CAPEX_LABEL, "2022"),
+        ),
+        // A figure that is not listed, or written out.
+        ("Purchases were {b}.", vec![(1, CAPEX_ROW)], Vec::new()),
+        (
+            "Purchases were $1,749 million.",
+            vec![(1, CAPEX_ROW)],
+            Vec::new(),
+        ),
+        // Quotes that are nowhere, of no passage, or empty.
+        (
+            statement,
             vec![(1, "plant and equipment (1,849)")],
+            cell("(1,849)", CAPEX_LABEL, "2022"),
         ),
         (
-            "Purchases of property were $1,749 million.",
-            vec![(99, "plant and equipment (1,749)")],
+            statement,
+            vec![(99, CAPEX_ROW)],
+            cell("(1,749)", CAPEX_LABEL, "2022"),
         ),
         (
-            "Purchases of property were $1,749 million.",
-            vec![(0, "plant and equipment (1,749)")],
-        ),
-        ("Purchases of property were $1,749 million.", vec![(1, "")]),
-        ("Purchases of property were $1,749 million.", vec![]),
-        (
-            "Purchases of property were $1,749 million in 1999.",
-            vec![(1, "plant and equipment (1,749)")],
+            statement,
+            vec![(0, CAPEX_ROW)],
+            cell("(1,749)", CAPEX_LABEL, "2022"),
         ),
         (
-            "Earnings from lunar mining tripled everywhere.",
-            vec![(1, "Consolidated Statement of Cash Flows")],
+            statement,
+            vec![(1, "")],
+            cell("(1,749)", CAPEX_LABEL, "2022"),
         ),
+        (statement, vec![], cell("(1,749)", CAPEX_LABEL, "2022")),
         (
-            "Purchases of property were $1,749 million.",
-            vec![(1, "plant and equipment (1,749)"), (1, "nobody wrote this")],
+            statement,
+            vec![(1, CAPEX_ROW), (1, "nobody wrote this")],
+            cell("(1,749)", CAPEX_LABEL, "2022"),
         ),
+        ("They were high.", vec![(1, "nobody wrote this")], Vec::new()),
+        ("They were high.", vec![], Vec::new()),
     ] {
-        let (_, client) = scripted_client(&json!([claim(statement, &citations)]));
-        let answer = TestArchive::new().ask(client, &capex_question()).await;
-        assert!(
-            !answer.claims[0].verified,
-            "{statement} {citations:?} {answer:?}"
+        let answer = ask(&json!([claim_with_figures(statement, &citations, &figures)])).await;
+        let claim = &answer.claims[0];
+        assert_eq!(
+            claim.state,
+            ClaimState::Unverified,
+            "{statement} {citations:?} {figures:?} {claim:?}"
         );
         assert_eq!(answer.confidence, Some(0.0));
     }
-    let (_, client) = scripted_client(&json!([claim(
-        "It was 5.",
-        &[(99, "x"), (-3, "x"), (1, "nobody wrote this"), (1, "")]
-    )]));
+    let citations = [(99, "x"), (-3, "x"), (1, "nobody wrote this"), (1, "")];
+    let (_, client) = scripted_client(&json!([claim("It was low.", &citations)]));
     let question = AskRequest {
         citations: CitationPolicy::Verified,
         ..capex_question()
@@ -69,14 +136,26 @@ async fn false_claims_are_never_marked_verified() {
         tool_calls: 0,
     };
     assert_eq!(answer.rejected, dropped);
-    assert_eq!(answer.text.as_str(), "It was 5.");
+    assert_eq!(answer.text.as_str(), "It was low.");
+}
+
+#[tokio::test]
+async fn a_statement_without_figures_is_quoted() {
+    let answer = ask(&json!([claim(
+        "They buy property, plants and equipment.",
+        &[(1, CAPEX_LABEL)]
+    )]))
+    .await;
+    assert_eq!(answer.claims[0].state, ClaimState::Quoted, "{answer:?}");
+    assert_eq!(answer.confidence, Some(0.9));
 }
 
 #[tokio::test]
 async fn a_figure_that_two_readers_of_a_scan_read_differently_is_never_verified() {
-    let claim = claim(
-        "Purchases of property were $1,749 million in 2022.",
+    let claim = claim_with_figures(
+        "Purchases of property were {a}.",
         &[(1, "Purchases of property, plant and equipment (1,749)")],
+        &[figure("a", "(1,749)", CAPEX_LABEL, "2022")],
     );
     for (disputed, reason) in [
         (None, None),
@@ -96,53 +175,48 @@ async fn a_figure_that_two_readers_of_a_scan_read_differently_is_never_verified(
         archive.disputed = disputed;
         let answer = archive.ask(client, &capex_question()).await;
         assert_eq!(answer.claims[0].reason.as_deref(), reason, "{answer:?}");
-        assert_eq!(answer.claims[0].verified, reason.is_none(), "{answer:?}");
+        assert_eq!(
+            answer.claims[0].is_supported(),
+            reason.is_none(),
+            "{answer:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_bound_in_a_sentence_supports_the_same_bound() {
-    for (statement, quote, verified) in [
+async fn a_figure_of_a_sentence_is_bound_by_a_quote_with_one_number() {
+    let quote = "We lease 50 zorbs to others.";
+    for (sentence, quote, value, verified) in [
+        (quote, quote, "50", true),
+        (quote, quote, "60", false),
         (
-            "They lease more than 50 zorbs to others.",
-            "We lease more than 50 zorbs to others.",
+            "We lease 50 zorbs to 20 firms.",
+            "We lease 50 zorbs to 20 firms.",
+            "50",
+            false,
+        ),
+        (
+            "We lease 50 zorbs to 20 firms.",
+            "We lease 50 zorbs",
+            "50",
             true,
-        ),
-        (
-            "They lease 50 zorbs to others.",
-            "We lease 50 zorbs to others.",
-            true,
-        ),
-        (
-            "They lease 50 zorbs to others.",
-            "We lease more than 50 zorbs to others.",
-            false,
-        ),
-        (
-            "They lease more than 50 zorbs to others.",
-            "We lease 50 zorbs to others.",
-            false,
-        ),
-        (
-            "They lease at least 50 zorbs to others.",
-            "We lease more than 50 zorbs to others.",
-            false,
-        ),
-        (
-            "They lease 50 zorbs to others.",
-            "We lease no more than 50 zorbs to others.",
-            false,
         ),
     ] {
+        let claim = claim_with_figures(
+            "They lease {a} zorbs.",
+            &[(1, quote)],
+            &[figure("a", value, "", "")],
+        );
         let mut archive = TestArchive::new();
-        archive.sentence = quote.into();
-        let (_, client) = scripted_client(&json!([claim(statement, &[(1, quote)])]));
+        archive.sentence = sentence.into();
+        let (_, client) = scripted_client(&json!([claim]));
         let answer = archive
             .ask(client, &AskRequest::new("3M risk of zorbs?"))
             .await;
         assert_eq!(
-            answer.claims[0].verified, verified,
-            "{statement} / {quote} {answer:?}"
+            answer.claims[0].is_supported(),
+            verified,
+            "{sentence} / {quote} / {value} {answer:?}"
         );
     }
 }
@@ -150,43 +224,35 @@ async fn a_bound_in_a_sentence_supports_the_same_bound() {
 #[tokio::test]
 async fn a_claim_about_another_issuer_is_not_verified() {
     let sentence = "We deliver 50 zorbs to Boeing each year.";
-    let capex = [(1, "plant and equipment (1,749)")];
-    let zorbs = [(1, sentence)];
-    for (statement, citations, verified) in [
+    for (statement, is_sentence, verified) in [
+        ("Purchases of property of 3M were {a}.", false, true),
+        ("Purchases of property were {a}.", false, true),
+        ("Purchases of property of Boeing were {a}.", false, false),
+        ("Boeing's purchases of property were {a}.", false, false),
         (
-            "Purchases of property of 3M were $1,749 million.",
-            capex,
-            true,
-        ),
-        ("Purchases of property were $1,749 million.", capex, true),
-        (
-            "Purchases of property of Boeing were $1,749 million.",
-            capex,
+            "3M and Boeing had purchases of property of {a}.",
+            false,
             false,
         ),
-        (
-            "Boeing's purchases of property were $1,749 million.",
-            capex,
-            false,
-        ),
-        (
-            "3M and Boeing had purchases of property of $1,749 million.",
-            capex,
-            false,
-        ),
-        ("3M delivers 50 zorbs to Boeing each year.", zorbs, true),
+        ("3M delivers {a} zorbs to Boeing each year.", true, true),
     ] {
-        let (_, client) = scripted_client(&json!([claim(statement, &citations)]));
+        let (quote, figure) = match is_sentence {
+            true => (sentence, figure("a", "50", "", "")),
+            false => (CAPEX_ROW, figure("a", "(1,749)", CAPEX_LABEL, "2022")),
+        };
+        let claim = claim_with_figures(statement, &[(1, quote)], &[figure]);
+        let (_, client) = scripted_client(&json!([claim]));
         let mut archive = TestArchive::new();
         archive.add_filing("BOEING_2022_10K.pdf", "The BOEING Company");
         archive.sentence = sentence.into();
-        let question = match citations == zorbs {
+        let question = match is_sentence {
             true => AskRequest::new("3M risk of zorbs?"),
             false => capex_question(),
         };
         let answer = archive.ask(client, &question).await;
         assert_eq!(
-            answer.claims[0].verified, verified,
+            answer.claims[0].is_supported(),
+            verified,
             "{statement} {answer:?}"
         );
     }
@@ -194,53 +260,44 @@ async fn a_claim_about_another_issuer_is_not_verified() {
 
 #[tokio::test]
 async fn a_final_answer_names_the_claims_it_rests_on() {
-    let capex = claim(
-        "Purchases of property, plant and equipment were $1,749 million in 2022.",
-        &[(1, "plant and equipment (1,749)")],
-    );
-    let guess = claim(
-        "They were high because of new plants.",
-        &[(1, "plant and equipment (1,749)")],
-    );
-    for (claims, criterion, verified, ids) in [
-        (json!([guess, capex]), "", true, vec!["c2"]),
-        (
-            json!([guess, capex]),
-            "more than a tenth of sales",
-            false,
-            vec!["c1", "c2"],
-        ),
+    let guess = claim("They were high because of new plants.", &[(1, CAPEX_LABEL)]);
+    for (value, criterion, verified, ids) in [
+        ("{a}", "", true, vec!["c2"]),
+        // No code can tell whether a judgement follows from claims.
+        ("High", "more than a tenth of sales", false, vec!["c1", "c2"]),
+        ("High", "", false, vec!["c1", "c2"]),
+        // A figure that no claim has.
+        ("{b}", "", false, vec![]),
+        ("1,749", "", false, vec!["c1", "c2"]),
     ] {
-        let stated = json!({ "value": "1,749", "unit": "$ million", "period": "2022", "criterion": criterion });
+        let stated = json!({ "value": value, "period": "{a.period}", "criterion": criterion });
+        let claims = json!([guess, capex_claim()]);
         let reply =
             json!({ "answerable": true, "answer": stated, "claims": claims, "confidence": 0.9 });
         let (_, client) = Model::new(move |_| Ok(reply.clone()));
         let answer = TestArchive::new().ask(client, &capex_question()).await;
-        assert_eq!(answer.claims[1].id, "c2");
-        assert!(
-            !answer.claims[0].verified && answer.claims[1].verified,
-            "{answer:?}"
-        );
+        assert_eq!(answer.claims[1].state, ClaimState::Verified, "{answer:?}");
         let stated = answer.final_answer.unwrap();
         assert_eq!(
-            (stated.verified, stated.claims),
-            (verified, ids.iter().map(|id| (*id).to_owned()).collect())
+            (stated.verified, stated.claims.clone()),
+            (verified, ids.iter().map(|id| (*id).to_owned()).collect()),
+            "{value} {stated:?}"
         );
+        if value == "{a}" {
+            assert!(stated.figure().contains("1,749 million"), "{stated:?}");
+            assert_eq!(stated.period, "2022");
+        }
     }
 }
 
 #[tokio::test]
 async fn claims_of_a_reply_without_an_answer_are_a_partial_answer() {
-    let capex = claim(
-        "Purchases of property, plant and equipment were $1,749 million in 2022.",
-        &[(1, "plant and equipment (1,749)")],
-    );
-    let reply = json!({ "answerable": false, "claims": [capex], "missing": ["the revenue"], "confidence": 0.4 });
+    let reply = json!({ "answerable": false, "claims": [capex_claim()], "missing": ["the revenue"], "confidence": 0.4 });
     let (_, client) = Model::new(move |_| Ok(reply.clone()));
     let answer = TestArchive::new().ask(client, &capex_question()).await;
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     assert!(
-        answer.claims[0].verified && answer.final_answer.is_none(),
+        answer.claims[0].is_supported() && answer.final_answer.is_none(),
         "{answer:?}"
     );
     assert_eq!(answer.missing, ["the revenue"]);

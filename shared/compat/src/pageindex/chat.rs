@@ -292,7 +292,7 @@ fn page_citations(archive: &Archive, answer: &Answer) -> Vec<PageIndexCitation> 
         quote: citation.quote.clone(),
         verified: citation.verified.as_str(),
         bears_out: (answer.claims.iter())
-            .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
+            .any(|claim| claim.is_supported() && claim.citations.contains(&citation.id)),
         node_id: citation.section_id.clone(),
         url: citation.url.clone(),
     });

@@ -41,10 +41,35 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest) -> Value {
         .take(MAX_CLAIMS)
         .map(|(_, passage, line): &(f64, u64, &str)| {
             let quote: String = line.trim().chars().take(QUOTE_CHARS).collect();
-            json!({ "statement": quote, "citations": [{ "passage": passage, "quote": quote }] })
+            claim(*passage, &quote)
         })
         .collect();
     json!({ "answerable": !claims.is_empty(), "claims": claims, "confidence": 0.9 })
+}
+
+// A claim in the words of a quote. Its figure, if it has just one, is named; what follows the first of several is left out.
+fn claim(passage: u64, quote: &str) -> Value {
+    let is_figure = |word: &&str| {
+        let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
+        !digits.is_empty() && !(digits.len() == 4 && digits.starts_with(['1', '2']))
+    };
+    let words: Vec<&str> = quote.split_whitespace().collect();
+    let figures: Vec<&str> = words.iter().copied().filter(is_figure).collect();
+    let citations = json!([{ "passage": passage, "quote": quote }]);
+    match figures[..] {
+        [] => json!({ "statement": quote, "citations": citations, "figures": [] }),
+        [value] => {
+            let statement = quote.replace(value, "{a}");
+            let figure = json!({
+                "name": "a", "citation": 1, "value": value, "unit": "", "row": "", "column": "", "formula": "",
+            });
+            json!({ "statement": statement, "citations": citations, "figures": [figure] })
+        }
+        _ => {
+            let statement: Vec<&str> = words.into_iter().take_while(|word| !is_figure(word)).collect();
+            json!({ "statement": statement.join(" "), "citations": citations, "figures": [] })
+        }
+    }
 }
 
 /// A question made independent of earlier turns.

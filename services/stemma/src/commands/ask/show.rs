@@ -1,7 +1,7 @@
 //! Prints answers as text.
 
 use stemma_answers::{
-    Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimState, Computation, QuoteMatch,
+    Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimFigure, ClaimState, QuoteMatch,
     ReadSection, StepKind,
 };
 use stemma_archive::{Archive, TextScope};
@@ -37,37 +37,44 @@ pub fn answer(answer: &Answer, output: &Output) {
         output.line(&citation(one, output));
     }
     for claim in &answer.claims {
-        match (claim.state(), &claim.computation) {
-            (ClaimState::Computed, Some(computation)) => {
-                output.line(&output.dim(&computed_line(computation)));
-            }
-            (ClaimState::Verified | ClaimState::Computed, _) => {}
-            (ClaimState::FromImage, _) => output.line(&output.dim(&image_line(claim))),
-            (ClaimState::Unverified, _) => output.line(&output.dim(&unverified_line(claim))),
+        for figure in &claim.figures {
+            output.line(&output.dim(&figure_line(figure)));
+        }
+        match claim.state {
+            ClaimState::Verified | ClaimState::Computed => {}
+            ClaimState::Quoted => output.line(&output.dim(&quoted_line(claim))),
+            ClaimState::FromImage => output.line(&output.dim(&image_line(claim))),
+            ClaimState::Unverified => output.line(&output.dim(&unverified_line(claim))),
         }
     }
     if let Some(stated) = &answer.final_answer
         && !stated.verified
     {
         let figure = clean(&stated.figure());
-        let line = format!("not verified: {figure} (no verified claim states it)");
+        let line = format!("not verified: {figure} (it is not a figure of a verified claim)");
         output.line(&output.dim(&line));
     }
 }
 
-// `computed: 9.1% = (a - b) / b · a = 1,749 Capital expenditures 2022 [1] · b = 1,603 …`.
-fn computed_line(computation: &Computation) -> String {
-    let mut line = format!("computed: {} = {}", computation.result, computation.formula);
-    for operand in &computation.operands {
-        line += &format!(
-            " · {} = {} {} {}",
-            operand.name, operand.value, operand.row, operand.period
-        );
-        if let Some(id) = &operand.citation {
-            line += &format!(" [{id}]");
-        }
+// `a = $1,749 million · Purchases of property, plant and equipment, 2022 [1]`, or `m = 5.1% = abs(a) / b * 100`.
+fn figure_line(figure: &ClaimFigure) -> String {
+    let mut line = format!("{} = {}", figure.name, figure.text);
+    if !figure.formula.is_empty() {
+        line += &format!(" = {}", figure.formula);
+    }
+    let place = [&figure.row, &figure.column].map(String::as_str);
+    let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
+    if !place.is_empty() {
+        line += &format!(" · {}", place.join(", "));
+    }
+    if let Some(id) = &figure.citation {
+        line += &format!(" [{id}]");
     }
     clean(&line)
+}
+
+fn quoted_line(claim: &Claim) -> String {
+    format!("quoted, not checked by code: {}", clean(&claim.text))
 }
 
 fn image_line(claim: &Claim) -> String {
@@ -82,14 +89,12 @@ fn image_line(claim: &Claim) -> String {
 }
 
 fn unverified_line(claim: &Claim) -> String {
-    let numbers = claim.unsupported_numbers.join(", ");
     let why = match (claim.citations.is_empty(), &claim.reason) {
-        (true, _) => "no citation".to_owned(),
-        (_, Some(reason)) => reason.clone(),
-        _ if numbers.is_empty() => "its quotes do not support it".to_owned(),
-        _ => format!("{numbers} is not in its quotes"),
+        (true, None) => "no citation",
+        (_, Some(reason)) => reason,
+        (false, None) => "its quotes do not support it",
     };
-    format!("not verified: {} ({})", clean(&claim.text), clean(&why))
+    format!("not verified: {} ({})", clean(&claim.text), clean(why))
 }
 
 // `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.

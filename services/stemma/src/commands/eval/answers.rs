@@ -326,6 +326,7 @@ impl Evaluation for AnswersEval {
             ("pages_read", means.pages_read),
             ("verified", means.verified),
             ("computed", means.computed),
+            ("quoted", means.quoted),
             ("rightly_refused", means.rightly_refused),
             // A figure that is better when lower cannot have a floor, so it is given the other way round.
             (
@@ -354,7 +355,7 @@ impl Evaluation for AnswersEval {
 }
 
 fn quality_table(means: &[AnswerMeans]) -> Table {
-    let heads = "questions n right of judged of numbers of cited verified computed";
+    let heads = "questions n right of judged of numbers of cited verified computed quoted";
     let mut table = table_of_numbers(heads);
     for means in means {
         table.row([
@@ -369,6 +370,7 @@ fn quality_table(means: &[AnswerMeans]) -> Table {
             share(means.cited),
             share(means.verified),
             share(means.computed),
+            share(means.quoted),
         ]);
     }
     table
