@@ -10,20 +10,21 @@ use stemma_store::PortResult;
 use super::answer::{
     Claim, Computation, FinalAnswer, Operand, RejectedCounts, SeenPage, missing_sentence,
 };
-use super::citation::{Citation, QuoteMatch};
+use super::citation::Citation;
 use super::context::{AnswerContext, Passage};
 use super::draft_answer::{DraftAnswer, DraftCitation, DraftClaim};
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
 use super::page_vision::Picture;
-use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
 use super::tagged_facts::TaggedFacts;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
 use stemma_reading::tables::page::SourceLines;
+use stemma_verify::QuoteMatch;
+use stemma_verify::{DisputedQuote, QuoteCheck, check_quote};
 
 #[derive(Debug, Default)]
 pub(super) struct ComposedAnswer {

@@ -23,17 +23,13 @@ mod draft_answer;
 mod event;
 mod figures;
 mod final_answer;
-mod formula;
 mod generate;
 mod issuers;
-mod normalize;
 mod operand;
 mod page_vision;
 mod polarity;
 mod prompt;
 mod prose;
-mod quote;
-mod quote_target;
 mod request;
 mod row_names;
 mod scope;
@@ -60,7 +56,7 @@ pub use answer::{
     missing_sentence,
 };
 pub use cached::CachedAnswerer;
-pub use citation::{Citation, CitedRect, QuoteMatch};
+pub use citation::Citation;
 pub use context::SectionRequest;
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, EventSink, text_chunks};
@@ -72,6 +68,7 @@ pub use request::{
 #[cfg(any(test, feature = "testing"))]
 pub use scripted::ScriptedAnswerer;
 pub use stemma_llm::image::PageImage;
+pub use stemma_verify::{CitedRect, QuoteMatch};
 pub use store::{AnswerStore, orphaned_answers};
 pub use tools::{ToolCall, ToolReply, ToolSet};
 

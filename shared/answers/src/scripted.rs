@@ -6,11 +6,12 @@ use super::answer::{
     Answer, AnswerOutcome, AnswerStep, Claim, GenerationUsage, ReadSection, RejectedCounts,
     SearchSummary, StepKind,
 };
-use super::citation::{Citation, CitedRect, QuoteMatch};
+use super::citation::Citation;
 use super::event::EventSink;
 use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
 use stemma_store::PortResult;
+use stemma_verify::{CitedRect, QuoteMatch};
 
 /// Answers from a script in memory: no index, store or model. Any other question is not in the documents.
 #[derive(Debug, Clone, Default)]
