@@ -79,9 +79,10 @@ def record_claims(bench, form, store, known):
             for question in QUESTIONS:
                 answer, _ = server.ask(question, scopes=[name], limits=LIMITS)
                 for claim in answer["claims"]:
-                    made = reader.made.get(claim["text"])
+                    names = [figure["name"] for figure in claim.get("figures", [])]
+                    made = next((reader.made[name] for name in names if name in reader.made), None)
                     if made:
-                        results.append(made | {"shown": claim["verified"], "reason": claim.get("reason") or str(claim.get("unfounded")), "text": claim["text"],
+                        results.append(made | {"shown": claim["state"] in ("verified", "computed"), "reason": claim.get("reason"), "text": claim["text"],
                                                "half": half_of(made["doc"]) or ("A" if made["doc"] < "I" else "B")})
     reader.close()
     right, wrong = [row for row in results if not row["fault"]], [row for row in results if row["fault"]]

@@ -1,6 +1,6 @@
 """A simulated model that makes claims of table rows among its passages: it copies figures and computes changes, averages, shares and measures.
 
-One claim of five has a fault: a wrong formula, period, sign, row or scale. The rows it knows are read by another program than Stemma.
+One claim of five has a fault: a wrong formula, period, sign, row, concept or scale. The rows it knows are read by another program than Stemma.
 """
 
 import collections
@@ -10,7 +10,7 @@ import re
 from reader import BLOCK, REPLY, Reader, pages_shown
 
 CLAIMS = 10
-FAULTS = ("formula", "period", "sign", "row", "scale")
+FAULTS = ("formula", "period", "sign", "row", "concept", "scale")
 NEGATIVE = re.compile(r"loss|used|decrease|deficit|benefit|\(", re.IGNORECASE)
 REVENUE = re.compile(r"^(total )?(net )?(revenues?|sales)(, net)?$", re.IGNORECASE)
 MEASURES = [
@@ -52,15 +52,24 @@ class TableReader(Reader):
         # A label that is there twice may mean either row.
         count = collections.Counter((row["doc"], row["page"], row["label"].lower()) for row in rows)
         rows = [row for row in rows if count[row["doc"], row["page"], row["label"].lower()] == 1]
-        claims = []
+        claims, stated = [], set()
         with self.lock:
             for _ in range(4 * CLAIMS if rows else 0):
                 claim = self.claim(rows)
-                if claim and claim["statement"] not in self.made and len(claims) < CLAIMS:
-                    claims.append(claim)
-                    self.made[claim["statement"]] = claim.pop("truth")
+                if claim and claim["statement"] not in stated and len(claims) < CLAIMS:
+                    stated.add(claim["statement"])
+                    claims.append(self.named(claim))
         return REPLY | {"answerable": bool(claims), "claims": claims, "confidence": 0.9, "missing": [],
-                        "answer": {"value": "See the claims", "unit": "", "period": "", "criterion": ""}}
+                        "answer": {"value": "See the claims", "period": "", "criterion": ""}}
+
+    def named(self, claim):
+        """The claim with names of figures that no other claim has. The truth is kept under the name of the first."""
+        number = len(self.made)
+        named = lambda text: re.sub(r"\b([a-hm])\b(?=[^(]|$)", rf"\g<1>{number}", text)
+        statement = re.sub(r"\{([a-hm])(\.period)?\}", rf"{{\g<1>{number}\g<2>}}", claim["statement"])
+        figures = [figure | {"name": f"{figure['name']}{number}", "formula": named(figure["formula"])} for figure in claim["figures"]]
+        self.made[figures[0]["name"]] = claim.pop("truth")
+        return claim | {"statement": statement, "figures": figures}
 
     def rows_of(self, found):
         """Known rows of the passage's pages that are in its text, with their lines."""
@@ -80,26 +89,30 @@ class TableReader(Reader):
         named = rows if kind in ("share", "measure") else [row for row in rows if row["is_alone"]]
         return getattr(self, kind)(named, fault) if named else None
 
-    def finish(self, kind, fault, right, wrong_possible, statement, rows, computation):
+    def finish(self, kind, fault, right, wrong_possible, statement, rows, figures):
         if fault and not wrong_possible:
             return None
         doc = rows[0]["doc"]
         truth = {"kind": kind, "fault": fault, "doc": doc, "page": rows[0]["page"], "right": right}
         citations = [{"passage": row["passage"], "quote": row["line"]} for row in rows]
-        return {"statement": statement, "citations": citations, "computation": computation, "truth": truth}
+        return {"statement": statement, "citations": citations, "figures": figures, "truth": truth}
 
     def other_row(self, rows, row, at):
         others = [other for other in rows if (other["doc"], other["page"], other["block"]) == (row["doc"], row["page"], row["block"])
                   and abs(amount(other["values"][at])) != abs(amount(row["values"][at]))]
         return self.random.choice(others) if others else None
 
-    def operand(self, name, at, row, column, value=None):
-        return {"name": name, "citation": at, "value": value or row["values"][column], "row": row["label"], "period": when(row, column).removeprefix("the ")}
+    def figure(self, name, at, row, column, value=None, unit=None):
+        return {"name": name, "citation": at, "value": value or row["values"][column], "unit": f"$ {unit or row['unit']}", "row": row["label"],
+                "column": when(row, column).removeprefix("the "), "formula": ""}
+
+    def computed(self, formula, value, unit):
+        return {"name": "m", "citation": 0, "value": value, "unit": unit, "row": "", "column": "", "formula": formula}
 
     def copy(self, rows, fault):
         row = self.random.choice(rows)
         at = self.random.randrange(len(row["years"]))
-        value, unit, cited = row["values"][at], row["unit"], row
+        value, unit, cited, named = row["values"][at], row["unit"], row, row
         if amount(value) == 0:
             return None
         right, possible = value, True
@@ -107,22 +120,18 @@ class TableReader(Reader):
             value = row["values"][self.random.choice([other for other in range(len(row["years"])) if other != at])]
             possible = abs(amount(value)) != abs(amount(right))
         elif fault == "sign":
-            possible = amount(value) > 0
-        elif fault == "row":
+            possible, value = amount(value) > 0, f"({value})"
+        elif fault in ("row", "concept"):
             cited = self.other_row(rows, row, at) or row
-            value, possible = cited["values"][at], cited is not row
+            possible = cited is not row
+            # A value of another row, or another row than the statement names.
+            value, named = cited["values"][at], cited if fault == "concept" else row
         elif fault == "scale":
             unit = {"thousand": "million", "million": "billion", "billion": "million"}[unit]
         elif fault == "formula":
             return None
-        if not fault and amount(value) < 0:
-            return None if NEGATIVE.search(row["label"]) else self.copied(row, row, f"-${value.strip('()')}", unit, at, fault, right, possible)
-        sign = "-" if fault == "sign" else ""
-        return self.copied(row, cited, f"{sign}${value.strip('()')}", unit, at, fault, right, possible)
-
-    def copied(self, row, cited, figure, unit, at, fault, right, possible):
-        statement = f"{row['label']} was {figure} {unit} in {when(row, at)}."
-        return self.finish("copy", fault, right, possible, statement, [cited], None)
+        figure = self.figure("a", 1, named, at, value, unit)
+        return self.finish("copy", fault, right, possible, f"{row['label']} was {{a}} in {{a.period}}.", [cited], [figure])
 
     def growth(self, rows, fault):
         row = self.random.choice(rows)
@@ -132,17 +141,17 @@ class TableReader(Reader):
         if before <= 0 or after <= 0 or before == after:
             return None
         right = 100 * (after - before) / before
-        wrong, formula = right, "(a - b) / b"
-        operands = [self.operand("a", 1, row, new), self.operand("b", 1, row, old)]
+        wrong, formula = right, "(a - b) / b * 100"
+        operands = [self.figure("a", 1, row, new), self.figure("b", 1, row, old)]
         if fault == "formula":
-            formula, wrong = self.random.choice((("(a - b) / a", 100 * (after - before) / after), ("a / b", 100 * after / before)))
+            formula, wrong = self.random.choice((("(a - b) / a * 100", 100 * (after - before) / after), ("a / b * 100", 100 * after / before)))
         elif fault == "period":
             if len(order) < 3:
                 return None
             earliest = amount(row["values"][order[-3]])
             if earliest <= 0:
                 return None
-            operands[1] = self.operand("b", 1, row, order[-3]) | {"period": when(row, old).removeprefix("the ")}
+            operands[1] = self.figure("b", 1, row, order[-3]) | {"column": when(row, old).removeprefix("the ")}
             wrong = 100 * (after - earliest) / earliest
         elif fault == "sign":
             wrong = -right
@@ -150,17 +159,17 @@ class TableReader(Reader):
             other = self.other_row(rows, row, new)
             if not other or amount(other["values"][new]) <= 0:
                 return None
-            operands[0] = self.operand("a", 1, row, new, other["values"][new])
+            operands[0] = self.figure("a", 1, row, new, other["values"][new])
             wrong = 100 * (amount(other["values"][new]) - before) / before
         elif fault == "scale":
             wrong = right * 1000
         verb = "grew" if wrong > 0 else "fell"
-        result = f"{abs(wrong):.1f}%"
-        if fault and (result == f"{abs(right):.1f}%" and (wrong > 0) == (right > 0)):
+        if fault == "concept" or fault and round(wrong, 1) == round(right, 1):
             return None
-        statement = f"{row['label']} {verb} {result} from {when(row, old)} to {when(row, new)}."
-        computation = {"formula": formula, "operands": operands, "result": result}
-        return self.finish("growth", fault, right, True, statement, [row], computation)
+        statement = f"{row['label']} {verb} by {{m}} from {{b.period}} to {{a.period}}."
+        # A verb of falling has the size of the change.
+        formula = formula if wrong > 0 else f"abs({formula})"
+        return self.finish("growth", fault, right, True, statement, [row], operands + [self.computed(formula, f"{abs(wrong):.1f}", "%")])
 
     def average(self, rows, fault):
         row = self.random.choice(rows)
@@ -170,7 +179,7 @@ class TableReader(Reader):
             return None
         right = sum(values) / len(values)
         names = "abcdefgh"[: len(values)]
-        operands = [self.operand(name, 1, row, at) for at, name in enumerate(names)]
+        operands = [self.figure(name, 1, row, at) for at, name in enumerate(names)]
         formula, unit, wrong = f"avg({', '.join(names)})", row["unit"], right
         if fault == "formula":
             formula, wrong = "a + b / 2", values[0] + values[1] / 2
@@ -183,12 +192,11 @@ class TableReader(Reader):
             operands[0]["value"], wrong = value, (sum(values) - values[0] + amount(value)) / len(values)
         elif fault == "sign":
             operands[0]["value"], wrong = f"({row['values'][0]})", (sum(values) - 2 * values[0]) / len(values)
-        if fault and fault != "scale" and round(wrong) == round(right):
+        if fault == "concept" or fault and fault != "scale" and round(wrong) == round(right):
             return None
-        result = f"${wrong:,.0f} {unit}" if wrong >= 0 else f"-${-wrong:,.0f} {unit}"
-        span = " and ".join(when(row, row["years"].index(year)) for year in years) if row["length"] else f"{years[0]}-{years[-1]}"
-        statement = f"The average of {row['label']} was {result} over {span}."
-        return self.finish("average", fault, right, True, statement, [row], {"formula": formula, "operands": operands, "result": result})
+        periods = ", ".join(f"{{{figure['name']}.period}}" for figure in operands)
+        statement = f"The average of {row['label']} was {{m}} over {periods}."
+        return self.finish("average", fault, right, True, statement, [row], operands + [self.computed(formula, f"{wrong:,.0f}", f"$ {unit}")])
 
     def pair(self, kind, rows, fault, formula, one, two, unit, words):
         """A claim about two rows in one year; `words` make its statement."""
@@ -203,7 +211,7 @@ class TableReader(Reader):
                  "a - abs(b)": lambda a, b: a - abs(b), "(a - b) / b": lambda a, b: (a - b) / b, "a + b": lambda a, b: a + b,
                  "a - b / a": lambda a, b: a - b / a}
         right, scale = forms[formula](a, b), one["unit"]
-        operands = [self.operand("a", 1, one, at), self.operand("b", 2, two, at)]
+        operands = [self.figure("a", 1, one, at), self.figure("b", 2, two, at)]
         wrong = right
         if fault == "formula":
             formula = self.random.choice([form for form in forms if form != formula and "abs" not in form])
@@ -218,19 +226,16 @@ class TableReader(Reader):
             other = self.other_row(rows, two, at)
             if not other or not amount(other["values"][at]):
                 return None
-            operands[1] = self.operand("b", 2, other, at) if self.random.random() < 0.5 else operands[1] | {"value": other["values"][at]}
+            operands[1] = self.figure("b", 2, other, at) if self.random.random() < 0.5 else operands[1] | {"value": other["values"][at]}
             two, wrong = other, forms[formula](a, amount(other["values"][at]))
         elif fault == "scale":
             wrong, scale = (wrong * 1000, scale) if unit != "$" else (wrong, {"thousand": "million", "million": "billion", "billion": "million"}[scale])
-        def written(value, scale):
-            if unit == "$":
-                return f"{'-' if value < 0 else ''}${abs(value):,.0f} {scale}"
-            return f"{100 * value:.1f}%" if unit == "%" else f"{value:.2f}"
-        result = written(wrong, scale)
-        if abs(wrong) > 1e15 or (fault and result == written(right, one["unit"])):
+        def written(value):
+            return f"{value:,.0f}" if unit == "$" else f"{100 * value:.1f}" if unit == "%" else f"{value:.2f}"
+        if fault == "concept" or abs(wrong) > 1e15 or fault and (written(wrong), scale) == (written(right), one["unit"]):
             return None
-        statement = f"{words} was {result} in {when(one, at)}."
-        return self.finish(kind, fault, right, True, statement, [one, two], {"formula": formula, "operands": operands, "result": result})
+        shown = self.computed(f"({formula}) * 100" if unit == "%" else formula, written(wrong), {"$": f"$ {scale}", "%": "%", "": ""}[unit])
+        return self.finish(kind, fault, right, True, f"{words} was {{m}} in {{a.period}}.", [one, two], operands + [shown])
 
     def share(self, rows, fault):
         two = [row for row in rows if row["label"].lower().startswith("total ") and min(map(amount, row["values"])) > 0]

@@ -1,6 +1,7 @@
 //! The citation object, the same in every interface.
 
 use serde::{Deserialize, Serialize};
+use stemma_verify::{CitedRect, QuoteMatch};
 
 /// A place in a document that supports a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,46 +38,4 @@ pub struct Citation {
     pub url: String,
     /// The same place as a locator: `3M_2022_10K#p=47`.
     pub locator: String,
-}
-
-/// A rectangle on a page in shares (0–1) of its width and height, origin at the top left, rounded to 0.0001.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CitedRect {
-    /// Physical page (1-based).
-    pub page: u32,
-    pub x: f64,
-    pub y: f64,
-    pub w: f64,
-    pub h: f64,
-}
-
-/// Result of comparing a quote with the text of its page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuoteMatch {
-    /// Found character for character.
-    Exact,
-    /// Found after folding white space, hyphens at line ends, quotation marks and case (NFKC).
-    #[serde(rename = "normalised")]
-    Normalized,
-    /// The words were not found together, but every number of the quote was.
-    Number,
-    /// Not found: shown crossed out, or dropped.
-    None,
-}
-
-impl QuoteMatch {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Normalized => "normalised",
-            Self::Number => "number",
-            Self::None => "none",
-        }
-    }
-
-    /// Whether the words themselves were found.
-    pub fn is_verbatim(self) -> bool {
-        matches!(self, Self::Exact | Self::Normalized)
-    }
 }

@@ -14,11 +14,11 @@ use stemma_reading::vocabulary::{BASIS_POINTS, POINT_WORDS};
 use super::computed_value::{ComputedValue, Sense, Unit, computed_values};
 use super::draft_answer::DraftComputation;
 use super::figures::CitedText;
-use super::formula::{Formula, Operator};
 use super::operand::{FoundOperand, Rivals, find_operand};
 use super::polarity::direction_of;
 use super::row_names::RowNames;
 use super::statement::Statement;
+use stemma_verify::formula::{Formula, Operator};
 
 // Relative difference of values that are the same but for the order of divisions.
 const TOLERANCE: &str = "0.0000000001";

@@ -10,12 +10,12 @@ use stemma_reading::vocabulary::{
 };
 
 use super::figures::{is_outflow, says_negative};
-use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
 use super::polarity::direction_of;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::terms::{Terms, phrase};
+use stemma_verify::formula::{Formula, Function, Operator};
 
 /// What a statement means: a value, how it is written, and whether words such as "grew" are about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

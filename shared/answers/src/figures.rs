@@ -11,12 +11,12 @@ use stemma_reading::vocabulary::{
     OUTFLOW_STEMS,
 };
 
-use super::normalize::CharPosition;
 use super::prose::{QuotedSentences, check_sentence};
-use super::quote_target::QuoteTarget;
 use super::row_names::{RowNames, literal_length};
 use super::statement::Statement;
 use super::terms::{Terms, label_words, phrase, position};
+use stemma_verify::CharPosition;
+use stemma_verify::QuoteTarget;
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;

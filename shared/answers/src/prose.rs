@@ -12,9 +12,9 @@ use stemma_reading::vocabulary::{
     CONJUNCTIONS, CONTRASTIVE_CONJUNCTIONS, IN_ORDER, LEVEL_WORDS,
 };
 
-use super::normalize::CharPosition;
 use super::statement::Statement;
 use super::statement_words::{direction_words, has_synonym, is_neutral};
+use stemma_verify::CharPosition;
 
 // Lines next to a quote in which its sentence may begin or end, and words of a line that is not a heading.
 const MAX_SENTENCE_LINES: usize = 4;

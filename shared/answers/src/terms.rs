@@ -9,7 +9,7 @@ use stemma_reading::text_words::without_parentheses;
 use stemma_reading::tokenizer::for_each_word;
 use stemma_reading::vocabulary::{FUNCTION_WORDS, NEUTRAL_LABEL_WORDS, OF_OTHERS};
 
-use super::formula::Formula;
+use stemma_verify::formula::Formula;
 
 /// The lexicon of `terms.toml`.
 pub(super) struct Terms {

@@ -66,6 +66,10 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "stemma-verify",
+        &["stemma-document", "stemma-reading", "stemma-xbrl"],
+    ),
+    (
         "stemma-answers",
         &[
             "stemma-catalog",
@@ -74,6 +78,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-reading",
             "stemma-retrieval",
             "stemma-store",
+            "stemma-verify",
             "stemma-xbrl",
         ],
     ),

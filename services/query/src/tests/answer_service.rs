@@ -108,7 +108,7 @@ async fn concurrent_identical_questions_share_one_answer() {
             "Our R&D spending was $1,577 million [1]."
         )
     );
-    assert!(answer.claims[0].verified, "{answer:?}");
+    assert!(answer.claims[0].is_supported(), "{answer:?}");
     let citation = &answer.citations[0];
     assert_eq!(
         (
@@ -164,7 +164,7 @@ async fn false_claims_are_never_marked_verified() {
             let answer = fixture.ask(&fixture.question(text, scopes)).await;
             claims += answer.claims.len();
             assert!(
-                answer.claims.iter().all(|claim| !claim.verified),
+                answer.claims.iter().all(|claim| !claim.is_supported()),
                 "{answer:?}"
             );
             assert!(answer.confidence.is_none_or(|confidence| confidence == 0.0));
@@ -287,7 +287,7 @@ async fn prompt_injection_in_titles_opens_no_document() {
             let claims = answer
                 .claims
                 .iter()
-                .filter(|claim| claim.verified)
+                .filter(|claim| claim.is_supported())
                 .map(|claim| claim.text.clone());
             texts.push(claims.collect::<Vec<_>>());
         }

@@ -374,9 +374,9 @@ async fn chat_writes_citations_into_the_text() {
     assert_eq!(
         (
             &doubted["citations"][0]["bears_out"],
-            &doubted["stemma"]["claims"][0]["verified"]
+            &doubted["stemma"]["claims"][0]["state"]
         ),
-        (&json!(true), &json!(false))
+        (&json!(true), &json!("unverified"))
     );
     let plain = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "folder_id": "/10-K" });
     let plain = server

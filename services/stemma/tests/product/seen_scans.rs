@@ -193,7 +193,7 @@ fn check_the_whole_path(dialect: &'static str) {
     let quoting = about(&number);
     assert!(!quoting.is_empty(), "{answer:#}");
     for claim in quoting {
-        assert_eq!(claim["verified"], false, "{answer:#}");
+        assert_eq!(claim["state"], "unverified", "{answer:#}");
         assert!(
             claim["reason"].as_str().unwrap().contains(&other),
             "{claim}"
@@ -204,7 +204,7 @@ fn check_the_whole_path(dialect: &'static str) {
     let text = seen.command(&["cat", "scan.pdf#p=1"]).run().out;
     assert!(!text.contains("Europe"), "{text}");
     for claim in shown {
-        assert_eq!(claim["verified"], false, "{claim}");
+        assert_eq!(claim["state"], "by_sight", "{claim}");
         assert_eq!(claim["by_sight"][0]["locator"], "scan#p=1", "{claim}");
     }
 
@@ -295,7 +295,7 @@ fn text_in_a_picture_that_a_model_obeys_stays_on_its_page() {
         .collect();
     assert!(!ordered.is_empty(), "{answer:#}");
     for claim in ordered {
-        assert_eq!(claim["verified"], false, "{claim}");
+        assert_eq!(claim["state"], "by_sight", "{claim}");
         let pages = claim["by_sight"].as_array().unwrap();
         assert!(
             pages.iter().all(|page| page["locator"] == "scan#p=1"),

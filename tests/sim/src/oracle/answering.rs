@@ -12,6 +12,7 @@ const MAX_CLAIMS: usize = 2;
 const QUOTE_CHARS: usize = 180;
 // Smallest share of the question's words in a line, if the answer is not known.
 const MIN_LIKENESS: f64 = 0.25;
+const SCALES: [&str; 3] = ["thousand", "million", "billion"];
 // The tool that ends the search.
 const FINAL_TOOL: &str = "answer";
 
@@ -59,9 +60,12 @@ fn claim(passage: u64, quote: &str) -> Value {
     match figures[..] {
         [] => json!({ "statement": quote, "citations": citations, "figures": [] }),
         [value] => {
-            let statement = quote.replace(value, "{a}");
+            // Code prints the scale with the figure.
+            let scale = SCALES.iter().find(|scale| quote.contains(&format!("{value} {scale}")));
+            let written = scale.map_or(value.to_owned(), |scale| format!("{value} {scale}"));
+            let statement = quote.replace(&written, "{a}");
             let figure = json!({
-                "name": "a", "citation": 1, "value": value, "unit": "", "row": "", "column": "", "formula": "",
+                "name": "a", "citation": 1, "value": value, "unit": scale.copied().unwrap_or_default(), "row": "", "column": "", "formula": "",
             });
             json!({ "statement": statement, "citations": citations, "figures": [figure] })
         }

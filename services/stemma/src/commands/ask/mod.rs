@@ -21,8 +21,8 @@ use crate::output::{Output, clean};
 /// Ask a question. The answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A claim is verified only if its quotes are on the cited pages and every number in it is in a
-quote. If the documents do not contain the answer, the output says so and where it searched.
+A claim is verified only if its quotes are on the cited pages and each figure is the cell or the
+number of a sentence that it names. If the documents do not contain the answer, the output says so and where it searched.
 Without a model, or if it is unreachable, search results are shown. Repeating a question over
 unchanged documents returns the stored answer at no cost.
 

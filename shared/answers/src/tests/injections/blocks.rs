@@ -2,7 +2,7 @@
 
 use super::judge;
 use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
-use crate::quote_target::QuoteTarget;
+use stemma_verify::QuoteTarget;
 
 const LINES: [&str; 16] = [
     "(In millions, except per share data)",

@@ -3,8 +3,8 @@
 use super::{judge_pages, placed_line};
 use crate::draft_answer::{DraftCitation, DraftClaim};
 use crate::figures::CitedPages;
-use crate::quote_target::QuoteTarget;
 use stemma_document::{Page, Pt};
+use stemma_verify::QuoteTarget;
 
 // Each line is its words, with the right edge of those in columns.
 fn page(lines: &[&[(&str, Option<f32>)]]) -> Page {

@@ -8,8 +8,8 @@ use stemma_xbrl::{FactTable, read_facts};
 use super::{INJECTIONS, Random, judge_declared, placed_line};
 use crate::draft_answer::{DraftCitation, DraftClaim};
 use crate::figures::CitedPages;
-use crate::quote_target::QuoteTarget;
 use crate::verdict::Verdict;
+use stemma_verify::QuoteTarget;
 
 const YEARS: [i32; 2] = [2024, 2023];
 // Label and concept of each row. The last figures are negative.

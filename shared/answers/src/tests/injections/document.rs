@@ -3,7 +3,7 @@
 use super::judge_pages;
 use crate::draft_answer::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
 use crate::figures::CitedPages;
-use crate::quote_target::QuoteTarget;
+use stemma_verify::QuoteTarget;
 
 // Lines, and claims over them.
 pub(super) struct Document {

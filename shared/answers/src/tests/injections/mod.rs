@@ -14,14 +14,15 @@ mod sentences;
 use stemma_document::{Collection, DocId, Line, Page, Pt, Rect, Word};
 use stemma_xbrl::FactTable;
 
-use crate::citation::{Citation, QuoteMatch};
+use crate::citation::Citation;
 use crate::claims::CheckedCitation;
 use crate::draft_answer::{DraftClaim, DraftOperand};
 use crate::figures::{CitedPages, CitedText};
-use crate::quote::check_quote;
-use crate::quote_target::QuoteTarget;
 use crate::tagged_facts::TaggedFacts;
 use crate::verdict::{Verdict, judge_claim};
+use stemma_verify::QuoteMatch;
+use stemma_verify::QuoteTarget;
+use stemma_verify::check_quote;
 
 const INJECTIONS: usize = 100;
 const LOCATION: &str = "Item 8 Financial Statements\nACME 2022 10K.pdf\nAcme Corporation 10-K 2022";

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use stemma_reading::numbers::{NumberRole, numbers};
 
-use super::citation::{CitedRect, QuoteMatch};
 use super::normalize::{CharPosition, NormalizedText};
-use super::quote_target::QuoteTarget;
+use super::quote_match::QuoteMatch;
+use super::quote_target::{CitedRect, QuoteTarget};
 
 // A quote with more omissions (`…`) is not looked for.
 const MAX_PARTS: usize = 8;
@@ -27,7 +27,7 @@ pub struct QuoteCheck {
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
     /// Where the quote is, one range per line.
-    pub(super) spans: Vec<CharPosition>,
+    pub spans: Vec<CharPosition>,
 }
 
 /// A quoted word with both readings.

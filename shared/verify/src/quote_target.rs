@@ -1,9 +1,8 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
+use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, Rect, WordReading};
 use stemma_reading::tables::page::SourceLines;
-
-use super::citation::CitedRect;
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
@@ -31,8 +30,8 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    // Lines with their index; `body` leaves out running heads and feet.
-    pub(super) fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
+    /// Lines with their index; `body` leaves out running heads and feet.
+    pub fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
         match self.lines {
             SourceLines::Page(page) => {
                 let lines = page
@@ -51,14 +50,16 @@ impl<'a> QuoteTarget<'a> {
         }
     }
 
-    pub(super) fn line(&self, at: usize) -> &'a str {
+    /// A line by its index; empty if there is none.
+    pub fn line(&self, at: usize) -> &'a str {
         match self.lines {
             SourceLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
             SourceLines::Text(lines) => lines.get(at).map_or("", String::as_str),
         }
     }
 
-    pub(super) fn full_text(&self) -> String {
+    /// Its lines, joined.
+    pub fn full_text(&self) -> String {
         self.lines(false)
             .map(|(_, line)| line)
             .collect::<Vec<_>>()
@@ -117,6 +118,17 @@ impl<'a> QuoteTarget<'a> {
             })
             .collect()
     }
+}
+
+/// A rectangle on a page in shares (0–1) of its width and height, origin at the top left, rounded to 0.0001.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CitedRect {
+    /// Physical page (1-based).
+    pub page: u32,
+    pub x: f64,
+    pub y: f64,
+    pub w: f64,
+    pub h: f64,
 }
 
 // Left and right edges of the words that overlap bytes `start..end`, merged within a column. A line whose words have no

@@ -12,7 +12,7 @@ const MAX_EXPONENT: u64 = 64;
 
 /// A parsed formula: numbers, names, `+ - * / ^`, parentheses and [`Function`]s.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Formula {
+pub enum Formula {
     Number(Decimal),
     Name(String),
     Negative(Box<Formula>),
@@ -21,7 +21,7 @@ pub(super) enum Formula {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -30,7 +30,7 @@ pub(super) enum Operator {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
+pub enum Function {
     Average,
     Sum,
     Min,
@@ -43,7 +43,7 @@ pub(super) enum Function {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FormulaError {
+pub enum FormulaError {
     #[error("the formula is too long or too deep")]
     TooLarge,
     #[error("the formula cannot be read at `{0}`")]
@@ -59,7 +59,7 @@ pub(super) enum FormulaError {
 }
 
 impl Formula {
-    pub(super) fn parse(text: &str) -> Result<Self, FormulaError> {
+    pub fn parse(text: &str) -> Result<Self, FormulaError> {
         if text.len() > MAX_CHARS {
             return Err(FormulaError::TooLarge);
         }
@@ -73,10 +73,7 @@ impl Formula {
 
     /// Evaluates the formula. `values` are those of a name: exactly one, except among the arguments of a function, where all
     /// of them are meant.
-    pub(super) fn evaluate(
-        &self,
-        values: &dyn Fn(&str) -> Vec<Decimal>,
-    ) -> Result<Decimal, FormulaError> {
+    pub fn evaluate(&self, values: &dyn Fn(&str) -> Vec<Decimal>) -> Result<Decimal, FormulaError> {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Name(name) => match values(name)[..] {
@@ -105,7 +102,7 @@ impl Formula {
         }
     }
 
-    pub(super) fn names(&self) -> BTreeSet<&str> {
+    pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         self.visit(&mut |part| {
             if let Self::Name(name) = part {
@@ -115,7 +112,7 @@ impl Formula {
         names
     }
 
-    pub(super) fn has_number(&self, number: Decimal) -> bool {
+    pub fn has_number(&self, number: Decimal) -> bool {
         let mut found = false;
         self.visit(&mut |part| found |= *part == Self::Number(number));
         found
@@ -136,7 +133,7 @@ impl Formula {
 }
 
 impl Operator {
-    pub(super) fn apply(self, left: Decimal, right: Decimal) -> Result<Decimal, FormulaError> {
+    pub fn apply(self, left: Decimal, right: Decimal) -> Result<Decimal, FormulaError> {
         match self {
             Self::Add => left.checked_add(right),
             Self::Subtract => left.checked_sub(right),
@@ -170,7 +167,7 @@ impl Function {
         })
     }
 
-    pub(super) fn apply(self, given: &[Decimal]) -> Result<Decimal, FormulaError> {
+    pub fn apply(self, given: &[Decimal]) -> Result<Decimal, FormulaError> {
         let count = Decimal::from(given.len());
         let sum = || {
             given

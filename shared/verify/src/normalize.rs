@@ -12,14 +12,14 @@ use super::quote_target::QuoteTarget;
 
 /// Position of a character in the targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CharPosition {
-    // Index of the target.
-    pub(super) target: usize,
-    // Index of its line.
-    pub(super) line: usize,
+pub struct CharPosition {
+    /// Index of the target.
+    pub target: usize,
+    /// Index of its line.
+    pub line: usize,
     /// Byte range in the line; `end` is exclusive.
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub start: usize,
+    pub end: usize,
 }
 
 #[derive(Debug, Clone, Default)]
