@@ -6,12 +6,15 @@ use stemma_catalog::catalog::Catalog;
 use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
+use stemma_reading::tables::FigureTable;
 use stemma_reading::tables::page::SourceLines;
 use stemma_store::PortResult;
 use stemma_verify::{
-    BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, StatedCitation, StatedClaim,
-    VerifiedClaim, check_quote, verify_claim,
+    BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, QuoteTarget, StatedCitation,
+    StatedClaim, VerifiedClaim, check_quote, verify_claim,
 };
+
+use stemma_xbrl::FactTable;
 
 use super::answer::{Claim, ClaimFigure, FinalAnswer, RejectedCounts, SeenPage, missing_sentence};
 use super::citation::Citation;
@@ -37,7 +40,27 @@ pub(super) struct ComposedAnswer {
 struct CheckedCitation<'a> {
     doc: DocId,
     citation: Citation,
-    evidence: Evidence<'a>,
+    quote: QuoteCheck,
+    /// The passage's page and the next one, or its lines.
+    targets: Vec<QuoteTarget<'a>>,
+    tables: Vec<&'a FigureTable>,
+    facts: Option<&'a FactTable>,
+    year_shift: i32,
+    /// Section path, file name and description of the document.
+    location: String,
+}
+
+impl CheckedCitation<'_> {
+    fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            quote: self.quote.clone(),
+            targets: &self.targets,
+            tables: self.tables.clone(),
+            facts: self.facts,
+            year_shift: self.year_shift,
+            location: &self.location,
+        }
+    }
 }
 
 /// The valid citations of a claim, and for each one of the draft its position among them.
@@ -55,11 +78,10 @@ impl ClaimCitations<'_> {
             .checked
             .iter()
             .flat_map(|checked| {
-                let evidence = &checked.evidence;
                 [
                     checked.citation.quote.as_str(),
-                    &evidence.quote.lines,
-                    &evidence.location,
+                    &checked.quote.lines,
+                    &checked.location,
                 ]
             })
             .collect();
@@ -83,10 +105,10 @@ pub(super) fn compose_answer(
     let mut shown: Vec<ClaimFigure> = Vec::new();
     for stated in &draft.claims {
         let cited = composed.check_citations(stated, context, collection, keep);
-        let evidence: Vec<Option<&Evidence<'_>>> = cited
+        let evidence: Vec<Option<Evidence<'_>>> = cited
             .positions
             .iter()
-            .map(|at| Some(&cited.checked.get((*at)?)?.evidence))
+            .map(|at| Some(cited.checked.get((*at)?)?.evidence()))
             .collect();
         let mut verified = verify_claim(stated, &evidence, &figures);
         if verified.state != ClaimState::Unverified {
@@ -354,7 +376,8 @@ fn checked_citation<'a>(
             None => section_locator(label, passage.section),
         },
     };
-    let evidence = Evidence {
+    CheckedCitation {
+        doc: passage.doc,
         tables: context.tables_near(passage),
         facts: open_doc.and_then(|open_doc| open_doc.facts.as_deref()),
         year_shift: open_doc.map_or(0, |open_doc| open_doc.year_shift),
@@ -364,13 +387,9 @@ fn checked_citation<'a>(
             citation.name.replace('_', " "),
             open_doc.map_or("", |open_doc| open_doc.description.as_str())
         ),
+        citation,
         targets,
         quote,
-    };
-    CheckedCitation {
-        doc: passage.doc,
-        citation,
-        evidence,
     }
 }
 

@@ -22,7 +22,6 @@ pub(super) use open_document::OpenDoc;
 pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};
 use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_retrieval::search::{ItemRef, SearchHit, Snippet};
-use stemma_verify::QuoteTarget;
 
 /// A section to read, and which of its pages.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,6 @@ use stemma_document::{
 use stemma_extract::EncodedSource;
 use stemma_reading::document_reading::LineReadings;
 use stemma_reading::tables::FigureTable;
-use stemma_reading::tables::FigureTable;
 use stemma_retrieval::DocumentScope;
 use stemma_store::blobs::Blobs;
 use stemma_store::env::Env;

@@ -83,7 +83,7 @@ impl<'a> RenderedAnswer<'a> {
         self.text.push_str(&statement.replace("<doc=", "(doc="));
         let mut gap = " ";
         for citation in claim.citations.iter().filter_map(|id| answer.citation(id)) {
-            let mark = mark(citation, claim.verified);
+            let mark = mark(citation, claim.is_supported());
             if mark.is_empty() {
                 continue;
             }

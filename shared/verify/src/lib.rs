@@ -13,3 +13,5 @@ pub use normalize::CharPosition;
 pub use quote::{DisputedQuote, QuoteCheck, check_quote};
 pub use quote_match::QuoteMatch;
 pub use quote_target::{CitedRect, QuoteTarget};
+mod claim;
+pub use claim::*;

@@ -4,7 +4,6 @@ mod agent;
 mod answering;
 mod degradation;
 mod follow_up_search;
-mod injections;
 mod page_vision;
 mod test_archive;
 mod verification;

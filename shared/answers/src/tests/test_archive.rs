@@ -64,11 +64,12 @@ fn make_scan(page: &mut Page, text: &str, other: &str) {
         let words = line.words.iter();
         words.filter_map(|word| line.text.get(word.start as usize..word.end as usize))
     });
-    let readings = words.map(|word| WordReading {
-        confidence: if word == text { 79 } else { 99 },
-        other: (word == text).then(|| other.to_owned()),
-    });
-    let readings = readings.collect();
+    let readings: Vec<WordReading> = words
+        .map(|word| WordReading {
+            confidence: if word == text { 79 } else { 99 },
+            other: (word == text).then(|| other.to_owned()),
+        })
+        .collect();
     page.origin = PageOrigin::Recognized(Box::new(Recognition::new(0, readings)));
 }
 
