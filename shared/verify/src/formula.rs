@@ -113,9 +113,18 @@ impl Formula {
     }
 
     pub fn has_number(&self, number: Decimal) -> bool {
-        let mut found = false;
-        self.visit(&mut |part| found |= *part == Self::Number(number));
-        found
+        self.numbers().contains(&number)
+    }
+
+    /// The numbers that are written in it.
+    pub fn numbers(&self) -> Vec<Decimal> {
+        let mut numbers = Vec::new();
+        self.visit(&mut |part| {
+            if let Self::Number(number) = part {
+                numbers.push(*number);
+            }
+        });
+        numbers
     }
 
     fn visit<'f>(&'f self, see: &mut impl FnMut(&'f Self)) {

@@ -1,0 +1,137 @@
+//! Claims as a model states them, and as they are checked.
+
+use std::cmp::Ordering;
+
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use stemma_reading::numbers::Currency;
+use stemma_reading::period::StatedPeriod;
+
+/// A claim as the model states it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct StatedClaim {
+    /// One sentence with placeholders for figures and their periods: `{a}`, `{a.period}`.
+    pub statement: String,
+    pub citations: Vec<StatedCitation>,
+    pub figures: Vec<StatedFigure>,
+    /// Numbers of the pictures that it was read from, from 1.
+    pub pictures: Vec<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct StatedCitation {
+    /// From 1.
+    pub passage: i64,
+    pub quote: String,
+}
+
+/// A figure that is copied from a page, or computed from others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct StatedFigure {
+    /// What placeholders and formulas call it.
+    pub name: String,
+    /// Which citation of the claim has it, from 1.
+    pub citation: i64,
+    /// As printed, or the result as the statement should show it.
+    pub value: String,
+    pub unit: String,
+    /// Label and head as printed; empty for a sentence.
+    pub row: String,
+    pub column: String,
+    /// Empty for a copied figure.
+    pub formula: String,
+}
+
+/// What is shown of a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifiedClaim {
+    pub state: ClaimState,
+    /// The statement with the figures of the pages; a figure that was not found is shown as stated.
+    pub text: String,
+    /// In the order of the claim; those that were not found are left out.
+    pub figures: Vec<BoundFigure>,
+    /// Why it is unverified.
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimState {
+    /// Every figure is on its page as stated.
+    Verified,
+    /// The same, and at least one figure is the result of its formula.
+    Computed,
+    /// It has no figure, and all its quotes are on their pages.
+    Quoted,
+    Unverified,
+}
+
+/// A figure that was found on its page, or computed from such figures.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BoundFigure {
+    pub name: String,
+    /// As it is shown: `$1,749 million`.
+    pub text: String,
+    /// In units: `1749000000`, and 0.05 for 5%. `None` if its scale is not known.
+    pub value: Option<Decimal>,
+    /// `$ million`, `%`; empty if it is not known.
+    pub unit: String,
+    /// As it is shown: `2022`. Empty if it is not known, and for a computed figure that of its newest input.
+    pub period: String,
+    /// The words of the page; empty in a sentence.
+    pub row: String,
+    pub column: String,
+    /// Index of its citation in the claim; `None` for a computed figure.
+    pub citation: Option<usize>,
+    pub formula: String,
+    pub measure: Measure,
+    /// Those of its inputs for a computed figure.
+    pub spans: Vec<StatedPeriod>,
+    /// Each cell that it was read from.
+    pub(crate) cells: Vec<ReadCell>,
+    /// Whether its source says that it is a rise or a fall.
+    pub(crate) direction: Option<Ordering>,
+    /// The value as printed, without its scale.
+    pub(crate) printed: Decimal,
+    pub(crate) scale: Option<u64>,
+}
+
+/// What a figure measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Measure {
+    Money(Option<Currency>),
+    /// Money for one share or other unit.
+    PerUnit(Option<Currency>),
+    /// A share of one.
+    Percent,
+    Count,
+    /// A quotient.
+    Ratio,
+    /// The page does not say.
+    #[default]
+    Unknown,
+}
+
+/// A cell that a figure was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReadCell {
+    /// The document and table.
+    pub(crate) table: String,
+    pub(crate) label: String,
+    pub(crate) group: String,
+}
+
+impl BoundFigure {
+    pub(crate) fn is_computed(&self) -> bool {
+        !self.formula.is_empty()
+    }
+
+    /// The newest of its periods.
+    pub(crate) fn newest(&self) -> StatedPeriod {
+        let newest = self.spans.iter().max_by_key(|span| span.order());
+        newest.copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,1 @@
+//! Claims over generated pages.
