@@ -384,6 +384,8 @@ word_lists! {
     COLUMN_WORDS: WordList,
     COLUMN_HEAD_WORDS: WordList,
     EMPTY_CELLS: WordList,
+    COUNTED_THINGS: WordList,
+    EXCEPTED_COUNTS: WordList,
     // titles
     FRONT_MENTIONS: WordList,
     EXHIBIT_INDEXES: WordList,

@@ -40,6 +40,11 @@ impl Currency {
         !Self::named_in(&text.to_lowercase()).is_empty()
     }
 
+    /// The currencies of the signs and words of a text, in order.
+    pub(crate) fn named_in_text(text: &str) -> Vec<Self> {
+        Self::named_in(&text.to_lowercase())
+    }
+
     fn named_in(lower: &str) -> Vec<Self> {
         let signs = lower
             .chars()

@@ -3,6 +3,7 @@
 //! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty. Tables that an
 //! HTML file declares are read from their cells.
 
+mod cell_unit;
 mod document;
 mod grid;
 mod notes;
@@ -12,6 +13,7 @@ mod placement;
 mod surroundings;
 mod table;
 
+pub use cell_unit::CellUnit;
 pub(crate) use document::read_tables;
 #[cfg(test)]
 pub(crate) use document::{STATEMENT, tables_of_pages};
