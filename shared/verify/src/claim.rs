@@ -66,6 +66,9 @@ pub enum ClaimState {
     Computed,
     /// It has no figure, and all its quotes are on their pages.
     Quoted,
+    /// A model read it from the image of a page. No code gives it this state.
+    #[serde(rename = "by_sight")]
+    FromImage,
     Unverified,
 }
 

@@ -40,5 +40,5 @@ pub use normalize::CharPosition;
 pub use quote::{DisputedQuote, QuoteCheck, check_quote};
 pub use quote_match::QuoteMatch;
 pub use quote_target::{CitedRect, QuoteTarget};
-pub use template::fill_placeholders;
+pub use template::{fill_placeholders, placeholder_names};
 pub use verify_claim::verify_claim;

@@ -128,6 +128,19 @@ pub fn fill_placeholders(text: &str, figures: &[BoundFigure]) -> Result<String, 
     }
 }
 
+/// The figures that a text names in placeholders, each once. Empty for a text that cannot be read.
+pub fn placeholder_names(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    if let Ok(template) = Template::parse(text) {
+        for name in template.names() {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
 fn find<'f>(figures: &'f [BoundFigure], name: &str) -> Option<&'f BoundFigure> {
     figures.iter().find(|figure| figure.name == name)
 }
@@ -171,6 +184,8 @@ mod tests {
             Ok("Sales were $5 million in 2022.")
         );
         assert_eq!(fill("No figure.").as_deref(), Ok("No figure."));
+        assert_eq!(placeholder_names("{a} in {a.period}, {b}"), ["a", "b"]);
+        assert!(placeholder_names("{a").is_empty());
         for text in ["{c}", "{b.period}", "{a", "{a b}", "{}", "{1}"] {
             assert!(fill(text).is_err(), "{text}");
         }

@@ -20,7 +20,7 @@ async fn answers_are_verified_stored_and_replayed_identically() {
         .await;
     assert_eq!(
         answer.text,
-        "Purchases of property were 1,749 million in 2022 [1]."
+        "Purchases of property were -1,749 million in 2022 [1]."
     );
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     assert!(answer.claims[0].is_supported());

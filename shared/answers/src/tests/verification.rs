@@ -32,7 +32,10 @@ async fn figures_are_printed_as_the_page_has_them() {
         "{answer:#?}"
     );
     let text = &answer.claims[0].text;
-    assert!(text.contains("1,749 million") && text.ends_with("in 2022."), "{text}");
+    assert!(
+        text.contains("1,749 million") && text.ends_with("in 2022."),
+        "{text}"
+    );
     let shown = &answer.claims[0].figures[0];
     assert_eq!(
         (shown.row.as_str(), shown.column.as_str()),
@@ -109,10 +112,17 @@ async fn false_claims_are_never_marked_verified() {
             vec![(1, CAPEX_ROW), (1, "nobody wrote this")],
             cell("(1,749)", CAPEX_LABEL, "2022"),
         ),
-        ("They were high.", vec![(1, "nobody wrote this")], Vec::new()),
+        (
+            "They were high.",
+            vec![(1, "nobody wrote this")],
+            Vec::new(),
+        ),
         ("They were high.", vec![], Vec::new()),
     ] {
-        let answer = ask(&json!([claim_with_figures(statement, &citations, &figures)])).await;
+        let answer = ask(&json!([claim_with_figures(
+            statement, &citations, &figures
+        )]))
+        .await;
         let claim = &answer.claims[0];
         assert_eq!(
             claim.state,
@@ -264,7 +274,12 @@ async fn a_final_answer_names_the_claims_it_rests_on() {
     for (value, criterion, verified, ids) in [
         ("{a}", "", true, vec!["c2"]),
         // No code can tell whether a judgement follows from claims.
-        ("High", "more than a tenth of sales", false, vec!["c1", "c2"]),
+        (
+            "High",
+            "more than a tenth of sales",
+            false,
+            vec!["c1", "c2"],
+        ),
         ("High", "", false, vec!["c1", "c2"]),
         // A figure that no claim has.
         ("{b}", "", false, vec![]),
