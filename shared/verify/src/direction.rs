@@ -177,8 +177,12 @@ fn change_of<'k>(
         }
     };
     match formula {
-        Formula::Binary(Operator::Subtract | Operator::Divide, left, right) => {
+        Formula::Binary(Operator::Subtract, left, right) => {
             between(left, right).or_else(|| change_of(left, known))
+        }
+        // `(a - b) / b` divides a change.
+        Formula::Binary(Operator::Divide, left, right) => {
+            change_of(left, known).or_else(|| between(left, right))
         }
         Formula::Binary(Operator::Multiply | Operator::Add, left, right) => {
             change_of(left, known).or_else(|| change_of(right, known))
