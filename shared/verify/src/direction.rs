@@ -131,10 +131,12 @@ fn difference(one: &BoundFigure, other: &BoundFigure) -> Option<Ordering> {
             .collect()
     };
     let (first, last) = (one.newest(), other.newest());
+    let lengths_agree =
+        first.length.is_none() || last.length.is_none() || first.length == last.length;
     let is_pair = !one.cells.is_empty()
         && rows(one) == rows(other)
         && one.measure == other.measure
-        && first.length == last.length
+        && lengths_agree
         && first.year.is_some()
         && last.year.is_some()
         && first.order() != last.order();
