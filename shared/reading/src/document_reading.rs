@@ -31,7 +31,7 @@ pub struct LineReadings {
 
 impl DocumentReading {
     /// Raise it when equal sources give another reading.
-    pub const REVISION: u32 = 1;
+    pub const REVISION: u32 = 2;
 
     /// Reads a document.
     pub fn new(body: &SourceBody) -> Self {

@@ -116,14 +116,15 @@ impl CellFinder<'_, '_> {
         } else if cells.iter().any(in_quoted_table) {
             cells.retain(in_quoted_table);
         }
-        let in_column: Vec<Candidate> = cells
-            .into_iter()
-            .filter(|cell| self.is_in_column(*cell))
-            .collect();
-        match in_column.is_empty() {
-            true => Err(CellError::Differs(self.not_there())),
-            false => Ok(in_column),
+        // `2022` may be the head of a quarter, where no column is of the year.
+        for is_whole_year in [true, false] {
+            let is_meant = |cell: &&Candidate| self.is_in_column(**cell, is_whole_year);
+            let in_column: Vec<Candidate> = cells.iter().filter(is_meant).copied().collect();
+            if !in_column.is_empty() {
+                return Ok(in_column);
+            }
         }
+        Err(CellError::Differs(self.not_there()))
     }
 
     fn cells_of(&self, at: RowAt) -> Vec<Candidate> {
@@ -180,7 +181,7 @@ impl CellFinder<'_, '_> {
             && period.is_meant_by(&self.column.period)
     }
 
-    fn is_in_column(&self, cell: Candidate) -> bool {
+    fn is_in_column(&self, cell: Candidate, is_whole_year: bool) -> bool {
         let table = self.evidence.tables[cell.at.table];
         let head = table
             .columns
@@ -195,7 +196,11 @@ impl CellFinder<'_, '_> {
         }
         let period = table.cell_period(cell.at.row, cell.column, self.evidence.year_shift);
         let is_period = self.column.period.is_empty()
-            || !period.is_empty() && period.is_meant_by(&self.column.period);
+            || !period.is_empty()
+                && match is_whole_year {
+                    true => period.is_meant_by(&self.column.period),
+                    false => period.agrees_with(&self.column.period),
+                };
         let has_year = self.column.period.year.is_none() || period.year.is_some();
         let row = &table.rows[cell.at.row];
         let group = plain_words(row.group.as_deref().unwrap_or_default());
@@ -222,10 +227,13 @@ impl CellFinder<'_, '_> {
             table.cell_period(cell.at.row, cell.column, self.evidence.year_shift)
         };
         let same = hits.iter().all(|hit| period(*hit) == period(first));
-        // A percentage below the same year is another figure.
+        // A percentage below the same year is another figure, and so is an amount per share of an amount.
         let is_rival = |cell: &&Candidate| {
             let is_in_row = self.column.words.is_empty() && cell.at == first.at;
-            !is_in_row && unit(**cell).is_percent == unit(first).is_percent
+            let (own, other) = (unit(first), unit(**cell));
+            !is_in_row
+                && other.is_percent == own.is_percent
+                && (own.is_per_unit || !other.is_per_unit)
         };
         match rivals.iter().find(is_rival) {
             _ if !same => Err(CellError::Differs(format!(

@@ -131,10 +131,12 @@ fn difference(one: &BoundFigure, other: &BoundFigure) -> Option<Ordering> {
             .collect()
     };
     let (first, last) = (one.newest(), other.newest());
+    let lengths_agree =
+        first.length.is_none() || last.length.is_none() || first.length == last.length;
     let is_pair = !one.cells.is_empty()
         && rows(one) == rows(other)
         && one.measure == other.measure
-        && first.length == last.length
+        && lengths_agree
         && first.year.is_some()
         && last.year.is_some()
         && first.order() != last.order();
@@ -177,8 +179,12 @@ fn change_of<'k>(
         }
     };
     match formula {
-        Formula::Binary(Operator::Subtract | Operator::Divide, left, right) => {
+        Formula::Binary(Operator::Subtract, left, right) => {
             between(left, right).or_else(|| change_of(left, known))
+        }
+        // `(a - b) / b` divides a change.
+        Formula::Binary(Operator::Divide, left, right) => {
+            change_of(left, known).or_else(|| between(left, right))
         }
         Formula::Binary(Operator::Multiply | Operator::Add, left, right) => {
             change_of(left, known).or_else(|| change_of(right, known))

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use stemma_document::english_words::MONTHS;
 use stemma_reading::lines::{LineKind, read_lines};
 use stemma_reading::numbers::{NumberMention, numbers};
 use stemma_reading::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
 use stemma_reading::sentences::{STOPS, sentence_ranges};
 use stemma_reading::text_words::{says, words};
 use stemma_reading::tokenizer::content_words;
-use stemma_reading::vocabulary::{CLAUSE_SEPARATORS, IN_ORDER, PERIOD_COUNTS, SHARE_WORDS};
+use stemma_reading::vocabulary::{
+    CLAUSE_SEPARATORS, COMPUTING_WORDS, DECREASES, FRAMING_WORDS, IN_ORDER, INCREASES,
+    PERIOD_COUNTS, SHARE_WORDS,
+};
 
 use super::claim::StatedFigure;
 use super::evidence::Evidence;
@@ -139,7 +144,10 @@ impl Sentence {
     fn parse(text: String, quote: Range<usize>) -> Self {
         let figures: Vec<NumberMention> = numbers(&text)
             .into_iter()
-            .filter(|number| !number.is_label() && !is_length(&text, number))
+            .filter(|number| {
+                let is_word = !number.text.contains(|c: char| c.is_ascii_digit());
+                !number.is_label() && !is_word && !is_length(&text, number)
+            })
             .collect();
         let mut periods = period_mentions(&text);
         // `$2,022 million` is not a year.
@@ -221,7 +229,8 @@ impl Sentence {
         at: usize,
         statement: &str,
     ) -> Result<(), String> {
-        let stated: BTreeSet<String> = content_words(statement).into_iter().collect();
+        let mut stated: BTreeSet<String> = content_words(statement).into_iter().collect();
+        stated.retain(|word| !is_neutral(word));
         let clauses = self.clauses();
         let hits = |at: usize| -> BTreeSet<&String> {
             stated
@@ -257,7 +266,7 @@ impl Sentence {
             .map(|(figure, range)| {
                 let before = text(range.start..figure.at.start.max(range.start));
                 let mut own: BTreeSet<String> = content_words(text(range)).into_iter().collect();
-                if content_words(before).is_empty() {
+                if content_words(before).iter().all(|word| is_neutral(word)) {
                     own.extend(content_words(subject));
                 }
                 own
@@ -316,4 +325,21 @@ fn is_length(text: &str, number: &NumberMention) -> bool {
     let after = text.get(number.at.end..).unwrap_or_default();
     let after = after.trim_start_matches([' ', '-']).to_lowercase();
     PERIOD_COUNTS.starts(&after)
+}
+
+// Whether a stem tells nothing about what a figure is: words of the form of a statement, of computing, of directions and periods.
+fn is_neutral(word: &str) -> bool {
+    static NEUTRAL: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let words = [
+            &COMPUTING_WORDS[..],
+            &INCREASES[..],
+            &DECREASES[..],
+            &MONTHS[..],
+        ]
+        .concat();
+        content_words(&words.join(" ")).into_iter().collect()
+    });
+    NEUTRAL.contains(word)
+        || FRAMING_WORDS.contains(word)
+        || word.contains(|c: char| c.is_ascii_digit()) && !word.contains(char::is_alphabetic)
 }

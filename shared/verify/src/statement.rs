@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
-use stemma_reading::period::{PeriodMention, period_mentions};
+use stemma_reading::period::{PeriodMention, head_period, period_mentions};
 use stemma_reading::text_words::{blank, says};
 use stemma_reading::vocabulary::IN_ORDER;
 
@@ -82,7 +82,8 @@ impl<'s, 'k> Statement<'s, 'k> {
             let is_seen = known
                 .iter()
                 .any(|range| range.start < at.end && at.start < range.end);
-            if !is_seen && !self.words.contains(&word.to_lowercase()) {
+            let is_quarter = head_period(word).quarter.is_some();
+            if !is_seen && !is_quarter && !self.words.contains(&word.to_lowercase()) {
                 return Err(format!("{word} is not on the page"));
             }
         }

@@ -102,12 +102,15 @@ impl FigureTable {
         let head = self.columns.get(column).map_or("", |column| &column.head);
         let own = self.column_period(column, year_shift);
         let is_change = is_change(head);
-        if own.year.is_some() || is_change {
-            return own;
-        }
         let row = self.rows.get(row);
         let label = row.map(|row| row.label.as_str());
         let group = row.and_then(|row| row.group.as_deref());
+        if own.year.is_some() || is_change {
+            // `Three months ended June 30:` above rows.
+            let length = group.filter(|group| is_only_period(group)).map(head_period);
+            let length = length.filter(|period| period.year.is_none() && !is_change);
+            return length.map_or(own, |length| own.or(length));
+        }
         let names = [label, group].into_iter().flatten();
         let by_row = names
             .filter(|text| is_only_period(text))

@@ -16,7 +16,7 @@ use self::pieces::{attach_marks, row_pieces};
 use crate::cells::without_breaks;
 use crate::lines::LineKind;
 use crate::numbers::numbers;
-use crate::period::{head_period, period_mentions};
+use crate::period::{head_period, is_only_period, period_mentions};
 use crate::tables::placement::{shares_of_page, text_rect};
 use crate::tables::surroundings::{is_title, unit_of};
 use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
@@ -132,6 +132,7 @@ impl Grid {
             heads: Vec::new(),
             heads_before: Vec::new(),
             head_texts: vec![String::new(); columns.len()],
+            corner: String::new(),
             last_was_head: true,
             segment: Segment::default(),
             done: Vec::new(),
@@ -243,6 +244,8 @@ struct SegmentReader<'a> {
     heads_before: Vec<Vec<Piece>>,
     // Of each column, from the top.
     head_texts: Vec<String>,
+    // The length of the periods of all columns, from the corner: `Three months ended June 30,`.
+    corner: String,
     last_was_head: bool,
     segment: Segment,
     done: Vec<GridTable>,
@@ -282,12 +285,17 @@ impl SegmentReader<'_> {
             .iter()
             .cloned()
             .partition(|piece| piece.columns.end <= label_end);
+        if !self.last_was_head {
+            self.heads_before = std::mem::take(&mut self.heads);
+            self.corner.clear();
+        }
         for label in labels {
             let unit = unit_of(&label.text);
             self.segment.unit = self.segment.unit.take().or(unit);
-        }
-        if !self.last_was_head {
-            self.heads_before = std::mem::take(&mut self.heads);
+            let period = head_period(&label.text);
+            if period.length.is_some() && period.year.is_none() && is_only_period(&label.text) {
+                self.corner = label.text;
+            }
         }
         self.segment.first.get_or_insert(row.at);
         self.heads.push(heads);
@@ -425,7 +433,12 @@ impl SegmentReader<'_> {
         let over = self.heads.iter().flatten().filter(|piece| {
             self.columns.is_under(column, piece) && piece.text.len() <= MAX_HEAD_CHARS
         });
-        joined(over)
+        let head = joined(over);
+        let period = head_period(&head);
+        match period.year.is_some() && period.length.is_none() && !self.corner.is_empty() {
+            true => format!("{} {head}", self.corner),
+            false => head,
+        }
     }
 
     fn end_segment(&mut self) {

@@ -1,1 +1,113 @@
-//! Claims over generated pages.
+//! Right and wrong claims over generated pages in many layouts: right ones are shown as verified or computed, wrong ones never.
+
+mod documents;
+mod faults;
+mod generated;
+mod tables;
+mod tagged;
+
+use stemma_document::{Page, SourceBody};
+use stemma_reading::document_reading::DocumentReading;
+use stemma_xbrl::FactTable;
+
+use crate::{
+    BoundFigure, ClaimState, Evidence, QuoteTarget, StatedCitation, StatedClaim, StatedFigure,
+    VerifiedClaim, check_quote, verify_claim,
+};
+
+const LOCATION: &str = "Item 8 Financial Statements\nACME 2022 10K.pdf\nAcme Corporation 10-K 2022";
+
+/// Pages with their reading, as the product has them.
+struct Document {
+    pages: Vec<Page>,
+    reading: DocumentReading,
+    facts: Option<FactTable>,
+    year_shift: i32,
+}
+
+impl Document {
+    fn new(pages: Vec<Page>) -> Self {
+        let reading = DocumentReading::new(&SourceBody::Pages(pages.clone()));
+        Self {
+            pages,
+            reading,
+            facts: None,
+            year_shift: 0,
+        }
+    }
+
+    fn verify(&self, claim: &StatedClaim) -> VerifiedClaim {
+        self.verify_with(claim, &[])
+    }
+
+    // A citation is of the page with its number.
+    fn verify_with(&self, claim: &StatedClaim, known: &[BoundFigure]) -> VerifiedClaim {
+        let targets: Vec<QuoteTarget<'_>> = self
+            .pages
+            .iter()
+            .zip(1..)
+            .map(|(page, number)| QuoteTarget::page(number, page))
+            .collect();
+        let evidence: Vec<Option<Evidence<'_>>> = claim
+            .citations
+            .iter()
+            .map(|citation| {
+                let first = usize::try_from(citation.passage).ok()?.checked_sub(1)?;
+                let targets = targets.get(first..(first + 2).min(targets.len()))?;
+                Some(Evidence {
+                    quote: check_quote(&citation.quote, targets),
+                    targets,
+                    tables: self.reading.tables.iter().collect(),
+                    facts: self.facts.as_ref(),
+                    year_shift: self.year_shift,
+                    location: LOCATION,
+                })
+            })
+            .collect();
+        verify_claim(claim, &evidence, known)
+    }
+
+    fn shows(&self, claim: &StatedClaim) -> bool {
+        let verified = self.verify(claim);
+        println!(
+            "{}: {:?} {:?}",
+            verified.text, verified.state, verified.reason
+        );
+        is_shown(&verified)
+    }
+}
+
+fn is_shown(claim: &VerifiedClaim) -> bool {
+    matches!(claim.state, ClaimState::Verified | ClaimState::Computed)
+}
+
+fn citation(quote: &str) -> StatedCitation {
+    StatedCitation {
+        passage: 1,
+        quote: quote.to_owned(),
+    }
+}
+
+// `value | unit | row | column`, named a, b, … and cited in this order.
+fn copied(name: &str, citation: i64, figure: [&str; 4]) -> StatedFigure {
+    let [value, unit, row, column] = figure.map(str::to_owned);
+    StatedFigure {
+        name: name.to_owned(),
+        citation,
+        value,
+        unit,
+        row,
+        column,
+        formula: String::new(),
+    }
+}
+
+fn computed(name: &str, value: &str, unit: &str, formula: &str) -> StatedFigure {
+    StatedFigure {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        unit: unit.to_owned(),
+        formula: formula.to_owned(),
+        ..StatedFigure::default()
+    }
+}

@@ -106,11 +106,12 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
                 .filter(|(_, head)| head.goes_on(part, tight))
                 .map(|(index, _)| index)
                 .collect();
+            // A head over several parts of the line ends above it.
             let is_shared = |index: usize| {
                 let others = line.iter().enumerate().filter(|(other, _)| *other != at);
                 others
                     .into_iter()
-                    .any(|(_, other)| heads[index].goes_on(other, tight))
+                    .any(|(_, other)| overlap(heads[index].x, other.x))
             };
             match open[..] {
                 [index] if !is_shared(index) => heads[index].push(part),
