@@ -6,11 +6,13 @@ use stemma_document::{
     Destination, Emphasis, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat,
     StyleRun, Word,
 };
+use stemma_verify::{StatedCitation, StatedClaim, StatedFigure};
 
 const MAX_PAGES: usize = 8;
 const MAX_ENTRIES: usize = 200;
 const MAX_SOURCE_PAGES: usize = 40;
 const MAX_LINES: usize = 120;
+const MAX_PAGE_CHARS: usize = 20_000;
 
 /// A PDF with one page per content stream. Form feeds separate the streams.
 pub fn pdf_from_operators(bytes: &[u8]) -> Vec<u8> {
@@ -264,4 +266,34 @@ fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
         },
         target,
     )
+}
+
+/// A claim in lines, and the text of a page behind a form feed. `s` begins the statement, `q` a quote with its passage, `f` a
+/// figure with its fields between bars.
+pub fn claim_and_page(bytes: &[u8]) -> (StatedClaim, String) {
+    let text = String::from_utf8_lossy(bytes);
+    let (lines, page) = text.split_once('\x0c').unwrap_or((&text, ""));
+    let mut claim = StatedClaim::default();
+    for line in lines.lines() {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut fields = rest.split('|');
+        let mut field = || fields.next().unwrap_or_default().to_owned();
+        match kind {
+            "q" => claim.citations.push(StatedCitation {
+                passage: field().parse().unwrap_or(1),
+                quote: field(),
+            }),
+            "f" => claim.figures.push(StatedFigure {
+                name: field(),
+                citation: field().parse().unwrap_or(1),
+                value: field(),
+                unit: field(),
+                row: field(),
+                column: field(),
+                formula: field(),
+            }),
+            _ => claim.statement.push_str(rest),
+        }
+    }
+    (claim, page.chars().take(MAX_PAGE_CHARS).collect())
 }

@@ -199,7 +199,9 @@ pub fn pages_of_html() -> Vec<Vec<u8>> {
         TAGGED_FILING.as_bytes().to_vec(),
         old.as_bytes().to_vec(),
         utf16(old),
-        old.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect(),
+        old.chars()
+            .map(|c| u8::try_from(c).unwrap_or(b'?'))
+            .collect(),
     ]
 }
 
@@ -210,7 +212,9 @@ const HEADER: &str = "<SEC-HEADER>0000000077-23-000012.hdr.sgml : 20230301\nACCE
 /// Full submissions, without their first line.
 pub fn submissions() -> Vec<Vec<u8>> {
     let document = |kind: &str, name: &str, text: &str| {
-        format!("<DOCUMENT>\n<TYPE>{kind}\n<SEQUENCE>1\n<FILENAME>{name}\n<DESCRIPTION>x\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n")
+        format!(
+            "<DOCUMENT>\n<TYPE>{kind}\n<SEQUENCE>1\n<FILENAME>{name}\n<DESCRIPTION>x\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n"
+        )
     };
     let uuencoded = "begin 644 a.jpg\nM_]C_X``02D9)1@`!`0``\n`\nend";
     let parts = [
@@ -218,7 +222,11 @@ pub fn submissions() -> Vec<Vec<u8>> {
         document("EX-21", "b.txt", "<PAGE>\nExhibit 21\n\nSubsidiaries\n"),
         document("GRAPHIC", "a.jpg", uuencoded),
         document("EX-101.INS", "a.xml", "<XBRL>\n<xbrl></xbrl>\n</XBRL>"),
-        document("EX-101.LAB", "a_lab.xml", &format!("<XBRL>\n{LINKBASE}\n</XBRL>")),
+        document(
+            "EX-101.LAB",
+            "a_lab.xml",
+            &format!("<XBRL>\n{LINKBASE}\n</XBRL>"),
+        ),
     ];
     let whole = format!("{HEADER}{}</SEC-DOCUMENT>\n", parts.concat());
     let text = plain_text(5, TextKind::ALL[0].0, 5).0;
@@ -343,4 +351,25 @@ pub fn imports() -> Vec<Vec<u8>> {
         .chain(others)
         .map(|value| value.to_string().into_bytes())
         .collect()
+}
+
+/// Claims over pages with a table and a sentence.
+pub fn claims() -> Vec<Vec<u8>> {
+    const PAGE: &str = "\x0c          Statements of income
+          (In millions, except per share data)
+                          2022       2021    Change
+Net sales              $ 1,749    $ 1,603      9.1%
+Capital expenditures     (900)      (800)     12.5%
+Earnings per share        1.25       1.12     11.6%
+Sales rose 9.1% to $1,749 million in 2022, because of Acme's new stores.";
+    [
+        "s Net sales were {a} in {a.period}.\nq 1|Net sales $ 1,749 $ 1,603 9.1%\nf a|1|1,749|$ million|Net sales|2022|",
+        "s Net sales grew {m} from {b} to {a}.\nq 1|Net sales $ 1,749\nf a|1|1,749||Net sales|2022|\nf b|1|1,603||Net sales|2021|\nf m|0|9.1|%|||(a - b) / b * 100",
+        "s Capital expenditure was {m} of sales.\nq 1|(900)\nf a|1|1,749||Net sales|2022|\nf c|1|(900)|$|Capital expenditures|2022|\nf m|0|51.5|%|||abs(c) / a",
+        "s Sales rose {a} in 2022 at Acme's stores.\nq 1|Sales rose 9.1% to $1,749 million in 2022\nf a|1|9.1%||||",
+        "s Acme has new stores.\nq 1|because of Acme's new stores",
+    ]
+    .iter()
+    .map(|claim| format!("{claim}{PAGE}").into_bytes())
+    .collect()
 }

@@ -12,6 +12,9 @@ use stemma_outline::{enrich, structure};
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::stages;
 use stemma_reading::document_reading::DocumentReading;
+use stemma_verify::{
+    ClaimState, Evidence, QuoteTarget, check_quote, fill_placeholders, verify_claim,
+};
 use stemma_xbrl::FactTable;
 
 use crate::{inputs, invariants, seeds};
@@ -23,7 +26,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-const ALL: [Target; 14] = [
+const ALL: [Target; 15] = [
     Target {
         name: "pdf",
         run: pdf,
@@ -93,6 +96,11 @@ const ALL: [Target; 14] = [
         name: "import",
         run: import,
         seeds: seeds::imports,
+    },
+    Target {
+        name: "claim",
+        run: claim,
+        seeds: seeds::claims,
     },
 ];
 
@@ -284,6 +292,43 @@ fn import(bytes: &[u8]) {
         published.tree.walk().count(),
         "the round trip lost sections"
     );
+}
+
+/// A claim of a reply, over a page and the facts of a filing.
+fn claim(bytes: &[u8]) {
+    let (claim, text) = inputs::claim_and_page(bytes);
+    let page = stemma_filings::monospaced_page(&text);
+    let reading = DocumentReading::new(&SourceBody::Pages(vec![page.clone()]));
+    let facts = stemma_xbrl::read_facts(seeds::TAGGED_FILING.as_bytes());
+    let targets = [QuoteTarget::page(1, &page)];
+    let evidence: Vec<Option<Evidence<'_>>> = claim
+        .citations
+        .iter()
+        .map(|citation| {
+            (citation.passage == 1).then(|| Evidence {
+                quote: check_quote(&citation.quote, &targets),
+                targets: &targets,
+                tables: reading.tables.iter().collect(),
+                facts: Some(&facts),
+                year_shift: 0,
+                location: "Item 8\nACME_2022_10K.pdf",
+            })
+        })
+        .collect();
+    let verified = verify_claim(&claim, &evidence, &[]);
+    let is_shown = verified.state != ClaimState::Unverified;
+    assert_eq!(is_shown, verified.reason.is_none(), "{verified:?}");
+    if is_shown {
+        assert!(!verified.text.contains('{'), "a placeholder is left");
+        assert_eq!(verified.figures.len(), claim.figures.len());
+        let quotes = evidence.iter().flatten();
+        assert!(
+            quotes.clone().count() == evidence.len()
+                && quotes.clone().all(|one| one.quote.matched.is_verbatim()),
+            "a quote is not on its page"
+        );
+        let _ = fill_placeholders(&claim.statement, &verified.figures);
+    }
 }
 
 /// Extraction and outline of one file.

@@ -3,6 +3,7 @@
 mod documents;
 mod faults;
 mod generated;
+mod hostile;
 mod tables;
 mod tagged;
 
