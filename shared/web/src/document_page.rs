@@ -344,7 +344,7 @@ fn page_pane(
     let words = &visible.words;
     let at = context.param("at").unwrap_or_default();
     let reading = words.reading.as_ref();
-    let shown = reading.map_or("", |_| "true");
+    let reading_param = reading.map_or("", |_| "true");
     let to = |number: u32, reading: &str| {
         context.document_url(
             &format!("{}#{at}", view.label),
@@ -354,17 +354,17 @@ fn page_pane(
     html! {
         section.sheetpane aria-label="Page" {
             nav.pager aria-label="Pages" {
-                @if words.page > 1 { a rel="prev" href=(to(words.page - 1, shown)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
+                @if words.page > 1 { a rel="prev" href=(to(words.page - 1, reading_param)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
                 form method="get" action=(context.document_url(&view.label, &[])) {
                     (collection_field(context))
                     @if !at.is_empty() { input type="hidden" name="at" value=(at); }
-                    @if reading.is_some() { input type="hidden" name="reading" value=(shown); }
+                    @if reading.is_some() { input type="hidden" name="reading" value=(reading_param); }
                     label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(words.page) required; }
                     span { " of " (grouped(count)) }
                     @if let Some(label) = &words.label { span.note { " printed " (Line(label)) } }
                 }
                 @if reading.is_some() { a href=(to(words.page, "")) { "Hide reading" } } @else { a href=(to(words.page, "true")) { "Show reading" } }
-                @if words.page < count { a rel="next" href=(to(words.page + 1, shown)) { "Next ›" } } @else { span.note { "Next ›" } }
+                @if words.page < count { a rel="next" href=(to(words.page + 1, reading_param)) { "Next ›" } } @else { span.note { "Next ›" } }
             }
             (visible.recognition())
             @if let Some(reading) = reading { (legend(reading)) }

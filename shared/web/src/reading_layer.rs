@@ -108,7 +108,7 @@ pub(crate) fn cell_list(reading: &PageReading) -> Markup {
         "Tagged fact",
     ];
     html! {
-        details.cells-of-page { summary { "Cells of this page" }
+        @if !reading.cells.is_empty() { details.cells-of-page { summary { "Cells of this page" }
             (table("Cells of this page", &heads.map(Text), &html! { @for cell in reading.cells.iter().take(MAX_ROWS) { tr {
                 th scope="row" { (Line(cell.table.rsplit('#').next().unwrap_or_default())) " " (cell.row) "." (cell.column) }
                 td { (Line(&cell.label)) }
@@ -120,7 +120,7 @@ pub(crate) fn cell_list(reading: &PageReading) -> Markup {
                 td { @for fact in &cell.facts { (Line(&fact.concept)) " " } }
             } } }))
             (not_shown(reading.cells.len()))
-        }
+        } }
     }
 }
 
