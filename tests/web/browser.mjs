@@ -179,7 +179,7 @@ if (drawn) {
     const { lines, reading } = await wordsOf(drawn, 2, "?reading=true");
     assert.equal(reading.lines.length, lines.length);
     const kinds = (kind) => reading.lines.filter((line) => line.kind === kind).length;
-    assert.match(await page.textContent(".legend"), new RegExp(`Row ${kinds("row")}Column head ${kinds("column_head")}Label ${kinds("label")}Prose ${kinds("prose")}`));
+    assert.match(await page.textContent(".legend"), new RegExp(`Label ${kinds("label")}Prose ${kinds("prose")}Heading`));
     const shown = await boxes(await page.$(".sheet"), "rect.line");
     assert.equal(shown.length, lines.length);
     for (const [index, line] of lines.entries()) {

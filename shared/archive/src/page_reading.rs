@@ -19,9 +19,6 @@ use crate::page_words::PageBoxes;
 use crate::tables::figures;
 use crate::{ApiError, Archive, StoredPage};
 
-// More than the places of cells are rounded by, as a share of the height of the page.
-const ROUNDED: f32 = 1e-4;
-
 /// What a page was read as.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PageReading {
@@ -157,31 +154,33 @@ impl PageReader {
             .iter()
             .flat_map(|table| self.cells(table, stored.number.get()))
             .collect();
-        let mut tops: Vec<f32> = cells.iter().map(|cell| cell.rect.y).collect();
-        tops.sort_by(f32::total_cmp);
+        let mut edges: Vec<(f32, f32)> = cells
+            .iter()
+            .map(|cell| (cell.rect.y, cell.rect.y + cell.rect.h))
+            .collect();
+        edges.sort_by(|one, two| one.0.total_cmp(&two.0));
         PageReading {
             lines: (1..)
                 .zip(&stored.page.lines)
-                .map(|(at, line)| self.line(stored.number, at, line, &tops, &boxes))
+                .map(|(at, line)| self.line(stored.number, at, line, &edges, &boxes))
                 .collect(),
             cells,
         }
     }
 
-    // `tops` are the upper edges of all cells, in order.
     fn line(
         &self,
         page: PageNo,
         at: u32,
         line: &Line,
-        tops: &[f32],
+        edges: &[(f32, f32)],
         boxes: &PageBoxes<'_>,
     ) -> ReadLine {
         let reading = self.readings.line(Some(page), at);
         let label = reading.label(&line.text).map(str::len);
         let mut mentions = self.mentions(line, boxes);
         mentions.sort_by_key(|mention| (mention.span.start, mention.span.end));
-        if let Some(label) = label.filter(|_| has_cells(tops, boxes.span(line, &(0..1)).rect.y)) {
+        if let Some(label) = label.filter(|_| has_cells(edges, boxes.fractions(line.rect))) {
             mentions.retain(|mention| (mention.span.start as usize) < label);
         }
         ReadLine {
@@ -312,10 +311,13 @@ fn references(tree: &SectionTree, page: PageNo) -> HashMap<String, Option<Sectio
         .collect()
 }
 
-// Whether a cell is at the height of a line. Its place is rounded to fewer digits.
-fn has_cells(tops: &[f32], y: f32) -> bool {
-    let first = tops.partition_point(|top| *top < y - ROUNDED);
-    tops.get(first).is_some_and(|top| *top <= y + ROUNDED)
+// Whether a cell is at the height of the middle of a box. `edges` are the upper and lower edges of all cells, in order.
+fn has_cells(edges: &[(f32, f32)], rect: PageRect) -> bool {
+    let middle = f32::midpoint(rect.y, rect.y + rect.h);
+    let behind = edges.partition_point(|(top, _)| *top <= middle);
+    edges[..behind]
+        .last()
+        .is_some_and(|(_, bottom)| middle < *bottom)
 }
 
 fn role_name(role: NumberRole) -> &'static str {

@@ -261,7 +261,7 @@ impl<'p> PageBoxes<'p> {
             .collect()
     }
 
-    fn fractions(&self, rect: Rect) -> PageRect {
+    pub(crate) fn fractions(&self, rect: Rect) -> PageRect {
         let rect = self.page.displayed(rect);
         let width = self.width.max(1.0);
         let height = self.height.max(1.0);

@@ -1,42 +1,27 @@
 //! What a page was read as, drawn over its image and told as text.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use stemma_archive::{LineMention, PageReading, PageWords, PlacedCell, PlacedSpan};
 use stemma_retrieval::search::PageRect;
 
 use crate::document_parts::{MAX_ROWS, not_shown};
-use crate::layout::Head::Text;
+use crate::layout::Head::{Number, Text};
 use crate::layout::table;
-use crate::text::Line;
+use crate::text::{Line, capitalized};
 use crate::text_layer::points;
 
 // Boxes of one kind that are drawn. A full page of small print has 150 lines and 600 figures.
 const MAX_BOXES: usize = 5_000;
-// Width of the mark where a label ends, as a share of the page.
-const LABEL_END: f32 = 0.002;
-// Kinds with their names in the legend.
-const LINES: [(&str, &str); 4] = [
-    ("row", "Row"),
-    ("column_head", "Column head"),
-    ("label", "Label"),
-    ("prose", "Prose"),
-];
-const MENTIONS: [(&str, &str); 6] = [
-    ("amount", "Amount"),
-    ("count", "Count"),
-    ("year", "Year"),
-    ("name", "Number in a name"),
-    ("period", "Period"),
-    ("reference", "Reference"),
-];
-
 /// The kinds of lines and where labels of rows end. It is drawn under the words.
 pub(crate) fn line_boxes(words: &PageWords, reading: &PageReading) -> Markup {
     html! {
         @for (line, read) in words.lines.iter().zip(&reading.lines).take(MAX_BOXES) {
             (shape(words, line.rect, if read.is_heading { "line heading" } else { "line" }, read.kind, ""))
             @if let Some(PlacedSpan { rect, .. }) = read.label {
-                (shape(words, PageRect { x: rect.x + rect.w, w: LABEL_END, ..rect }, "label-end", read.kind, ""))
+                @let x = points((rect.x + rect.w) * words.width);
+                line data-kind=(read.kind) x1=(x) x2=(x) y1=(points(rect.y * words.height)) y2=(points((rect.y + rect.h) * words.height)) {}
             }
         }
     }
@@ -46,9 +31,10 @@ pub(crate) fn line_boxes(words: &PageWords, reading: &PageReading) -> Markup {
 pub(crate) fn value_boxes(words: &PageWords, reading: &PageReading) -> Markup {
     html! {
         @for mention in reading.lines.iter().flat_map(|line| &line.mentions).take(MAX_BOXES) {
-            @let whole = mention.span.rect;
-            (shape(words, PageRect { y: whole.y + whole.h * 0.95, h: whole.h * 0.12, ..whole }, "mention", mention.kind, ""))
-            (shape(words, whole, "pointed", mention.kind, &mention_title(mention)))
+            @let rect = mention.span.rect;
+            @let y = points((rect.y + rect.h) * words.height);
+            line data-kind=(mention.kind) x1=(points(rect.x * words.width)) x2=(points((rect.x + rect.w) * words.width)) y1=(y) y2=(y) {}
+            (shape(words, rect, "pointed", mention.kind, &mention_title(mention)))
         }
         @for cell in reading.cells.iter().take(MAX_BOXES) { (shape(words, cell.rect, "pointed cell", "cell", &cell_title(cell))) }
     }
@@ -79,37 +65,43 @@ fn cell_title(cell: &PlacedCell) -> String {
 
 /// What the colors mean, with counts.
 pub(crate) fn legend(reading: &PageReading) -> Markup {
-    let count = |kind: &str| {
-        let lines = reading.lines.iter().filter(|line| line.kind == kind);
-        let mentions = reading.lines.iter().flat_map(|line| &line.mentions);
-        lines.count() + mentions.filter(|mention| mention.kind == kind).count()
-    };
+    let lines = counts(reading.lines.iter().map(|line| line.kind));
+    let mentions = counts(
+        reading
+            .lines
+            .iter()
+            .flat_map(|line| &line.mentions)
+            .map(|mention| mention.kind),
+    );
     let headings = reading.lines.iter().filter(|line| line.is_heading).count();
     html! {
         ul.legend aria-label="What the page was read as" {
-            @for (kind, name) in LINES { li data-kind=(kind) { span.swatch {} (name) " " (count(kind)) } }
+            @for (kind, count) in lines { li data-kind=(kind) { span.swatch {} (kind_name(kind)) " " (count) } }
             li data-kind="heading" { span.swatch {} "Heading " (headings) }
             li data-kind="cell" { span.swatch {} "Cell " (reading.cells.len()) }
-            @for (kind, name) in MENTIONS { li data-kind=(kind) { span.swatch.mention {} (name) " " (count(kind)) } }
+            @for (kind, count) in mentions { li data-kind=(kind) { span.swatch.mention {} (kind_name(kind)) " " (count) } }
         }
     }
 }
 
+fn counts(kinds: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for kind in kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
+}
+
+/// `Column head`
+fn kind_name(kind: &str) -> String {
+    capitalized(&kind.replace('_', " "))
+}
+
 /// The cells of the tables on a page.
 pub(crate) fn cell_list(reading: &PageReading) -> Markup {
-    let heads = [
-        "Table",
-        "Row",
-        "Column",
-        "Value",
-        "Scale",
-        "Unit",
-        "Period",
-        "Tagged fact",
-    ];
     html! {
         @if !reading.cells.is_empty() { details.cells-of-page { summary { "Cells of this page" }
-            (table("Cells of this page", &heads.map(Text), &html! { @for cell in reading.cells.iter().take(MAX_ROWS) { tr {
+            (table("Cells of this page", &[Text("Table"), Text("Row"), Text("Column"), Number("Value"), Number("Scale"), Text("Unit"), Text("Period"), Text("Tagged fact")], &html! { @for cell in reading.cells.iter().take(MAX_ROWS) { tr {
                 th scope="row" { (Line(cell.table.rsplit('#').next().unwrap_or_default())) " " (cell.row) "." (cell.column) }
                 td { (Line(&cell.label)) }
                 td { (Line(&cell.head)) }
@@ -162,7 +154,7 @@ mod tests {
         );
         let legend = legend(&reading).into_string();
         assert!(
-            legend.contains("Cell 1") && legend.contains("Row 0"),
+            legend.contains("Cell 1") && legend.contains("Heading 0"),
             "{legend}"
         );
         cell.value = None;
