@@ -30,6 +30,7 @@ const screens = {
   filtered: "/?form=10-K",
   document: at(first),
   section: `${at(first)}?at=0001`,
+  reading: `${at(first)}?page=2&reading=true`,
   items: `${at(first)}?view=items`,
   tables: `${at(first)}?view=tables`,
   facts: `${at(first)}?view=facts`,
@@ -166,6 +167,31 @@ if (drawn) {
     assert.equal(copied.replace(/\s+/g, " ").trim(), "We make anvils and rockets.");
     await screenshot(page, "page-image");
     assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  await check("a page shows what it was read as, without a script", async () => {
+    const page = await newPage({ context: { viewport: { width: 1600, height: 1000 }, javaScriptEnabled: false } });
+    await page.goto(`${open}${at(drawn)}?page=2&at=0001`);
+    assert.equal(await page.$(".legend"), null);
+    await page.click("text=Show reading");
+    await page.waitForURL("**reading=true**");
+    const { lines, reading } = await wordsOf(drawn, 2, "?reading=true");
+    assert.equal(reading.lines.length, lines.length);
+    const kinds = (kind) => reading.lines.filter((line) => line.kind === kind).length;
+    assert.match(await page.textContent(".legend"), new RegExp(`Label ${kinds("label")}Prose ${kinds("prose")}Heading`));
+    const shown = await boxes(await page.$(".sheet"), "rect.line");
+    assert.equal(shown.length, lines.length);
+    for (const [index, line] of lines.entries()) {
+      for (const side of ["x", "y", "w", "h"]) near(shown[index][side], line[side], 0.003, `${side} of line ${index + 1}`);
+    }
+    const titles = await page.$$eval(".sheet rect.pointed > title", (found) => found.map((title) => title.textContent));
+    assert.ok(titles.includes("amount 1577 × 1000000"), titles.join(", "));
+    await screenshot(page, "page-reading");
+    await page.click("text=Next");
+    assert.match(page.url(), /page=3&reading=true/);
+    await page.click("text=Hide reading");
+    await page.waitForURL((url) => !url.search.includes("reading"));
     await page.context().close();
   });
 

@@ -1,17 +1,20 @@
 //! The places of the words of a page, for a text layer over its image.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{
     Line, Page, PageNo, PageSpan, PublishedTree, Recognition, Rect, SectionId, SectionSpan,
-    SourceFormat, WordReading,
+    SourceFormat, Word, WordReading,
 };
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
 use crate::documents::{PageRecognition, printed_label};
+use crate::page_reading::{PageReading, PlacedSpan};
 use crate::read::page_number;
 use crate::{ApiError, Archive};
 
@@ -40,6 +43,9 @@ pub struct PageWords {
     /// The place of the requested section on this page: a box for each column.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extent: Vec<PageRect>,
+    /// What the page was read as, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<PageReading>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -68,12 +74,14 @@ pub struct PageWord {
 }
 
 impl Archive {
-    /// The words of page `number` of the document that a locator names; with a section, its place on the page.
+    /// The words of page `number` of the document that a locator names; with a section, its place on the page, and
+    /// `with_reading` what the page was read as.
     pub async fn page_words(
         &self,
         locator: &str,
         number: u32,
         section: Option<SectionId>,
+        with_reading: bool,
     ) -> Result<PageWords, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
         let label = &listed.label;
@@ -89,7 +97,10 @@ impl Archive {
             None => None,
         };
         let page = self.stored_page(&listed, &published, number).await?;
-        let page = page.ok_or_else(|| no_text(&listed))?;
+        let mut page = page.ok_or_else(|| no_text(&listed))?;
+        if with_reading {
+            page = self.add_reading(page, &listed, &published).await?;
+        }
         Ok(page.words(&listed, span))
     }
 
@@ -117,6 +128,7 @@ impl Archive {
             number,
             page,
             has_image,
+            reading: None,
         }))
     }
 }
@@ -127,11 +139,13 @@ pub struct StoredPage {
     pub page: Page,
     /// Whether it is a page of a PDF.
     pub has_image: bool,
+    /// See [`Archive::add_reading`].
+    pub reading: Option<PageReading>,
 }
 
 impl StoredPage {
-    /// Its words, and the places of the lines of a section.
-    pub fn words(&self, listed: &CatalogDocument, section: Option<SectionSpan>) -> PageWords {
+    /// Its words, the places of the lines of a section, and its reading if that was added.
+    pub fn words(self, listed: &CatalogDocument, section: Option<SectionSpan>) -> PageWords {
         let page = &self.page;
         let boxes = PageBoxes::new(page);
         PageWords {
@@ -147,19 +161,20 @@ impl StoredPage {
             extent: section
                 .map(|span| boxes.extent(span, self.number))
                 .unwrap_or_default(),
+            reading: self.reading,
         }
     }
 }
 
 // Boxes of a page as fractions of the displayed page.
-struct PageBoxes<'p> {
+pub(crate) struct PageBoxes<'p> {
     page: &'p Page,
     width: f32,
     height: f32,
 }
 
 impl<'p> PageBoxes<'p> {
-    fn new(page: &'p Page) -> Self {
+    pub(crate) fn new(page: &'p Page) -> Self {
         let (width, height) = page.displayed_size();
         Self {
             page,
@@ -203,6 +218,23 @@ impl<'p> PageBoxes<'p> {
         }
     }
 
+    /// A part of a line. Its box has the words of which it has a letter; without any, it is that of the line.
+    pub(crate) fn span(&self, line: &Line, at: &Range<usize>) -> PlacedSpan {
+        let is_inside =
+            |word: &&Word| (word.start as usize) < at.end && at.start < word.end as usize;
+        let first = line.words.iter().find(is_inside);
+        let last = line.words.iter().rfind(is_inside);
+        PlacedSpan {
+            start: u32::try_from(at.start).unwrap_or(u32::MAX),
+            end: u32::try_from(at.end).unwrap_or(u32::MAX),
+            rect: self.fractions(Rect {
+                x0: first.map_or(line.rect.x0, |word| word.x0),
+                x1: last.map_or(line.rect.x1, |word| word.x1),
+                ..line.rect
+            }),
+        }
+    }
+
     // The boxes of a section's lines on page `number`. A line above or next to those before it begins a new column.
     fn extent(&self, span: SectionSpan, number: PageNo) -> Vec<PageRect> {
         let SectionSpan::Pages { from, to, .. } = span else {
@@ -229,7 +261,7 @@ impl<'p> PageBoxes<'p> {
             .collect()
     }
 
-    fn fractions(&self, rect: Rect) -> PageRect {
+    pub(crate) fn fractions(&self, rect: Rect) -> PageRect {
         let rect = self.page.displayed(rect);
         let width = self.width.max(1.0);
         let height = self.height.max(1.0);
@@ -253,7 +285,7 @@ fn fraction(length: f32, whole: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{DisputedWord, LineRole, PageOrigin, Position, Pt, Turn, Word};
+    use stemma_document::{DisputedWord, LineRole, PageOrigin, Position, Pt, Turn};
 
     use super::*;
 

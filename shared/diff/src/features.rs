@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use stemma_document::text::{BodyLine, own_lines};
 use stemma_document::{Page, Section, SectionId, SectionKind, SectionTree, SourceBody};
+use stemma_reading::lines::{LineKind, read_lines};
 
 use super::sentences::{Lexicon, SentenceSpan, Word, split_sentences};
 use super::titles;
@@ -110,7 +111,7 @@ impl<'a> DocumentFeatures<'a> {
                 section,
                 above.last().copied(),
                 item,
-                compared.body,
+                compared,
                 &mut remaining_lines,
                 interner,
             )?;
@@ -133,7 +134,7 @@ impl<'a> DocumentFeatures<'a> {
         section: &'a Section,
         parent: Option<u32>,
         item: Option<u32>,
-        body: Option<&'a SourceBody>,
+        compared: &AlignInput<'a>,
         remaining_lines: &mut usize,
         interner: &mut Interner,
     ) -> Result<(), AlignError> {
@@ -145,18 +146,29 @@ impl<'a> DocumentFeatures<'a> {
         let key = intern(&mut interner.titles, title.clone());
         let above = parent.map_or(u32::MAX, |parent| self.nodes[parent as usize].path);
         let path = intern(&mut interner.paths, (above, key));
-        let mut lines = body
+        let mut lines = compared
+            .body
             .map(|body| own_lines(section, body))
             .unwrap_or_default();
         *remaining_lines = remaining_lines
             .checked_sub(lines.len())
             .ok_or(AlignError::TooManyWords { most: MAX_WORDS })?;
-        if let Some(SourceBody::Pages(pages)) = body {
+        if let Some(SourceBody::Pages(pages)) = compared.body {
             lines.retain(|line| !is_page_furniture(line, pages));
         }
         let first = self.words.len() as u32;
         let sentence = self.sentences.len() as u32;
-        let read = split_sentences(&lines, &mut interner.lexicon, &mut self.words);
+        let kinds: Vec<LineKind> = match compared.readings {
+            Some(readings) => lines
+                .iter()
+                .map(|line| readings.line(line.page, line.number).kind)
+                .collect(),
+            None => read_lines(lines.iter().map(|line| line.text))
+                .into_iter()
+                .map(|line| line.kind)
+                .collect(),
+        };
+        let read = split_sentences(&lines, &kinds, &mut interner.lexicon, &mut self.words);
         if self.words.len() > MAX_WORDS {
             return Err(AlignError::TooManyWords { most: MAX_WORDS });
         }
@@ -337,7 +349,7 @@ fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
             layout: None,
         };
         let mut words = Vec::new();
-        split_sentences(&[line], lexicon, &mut words);
+        split_sentences(&[line], &[], lexicon, &mut words);
         words
     });
     if !heading.is_empty() && text.starts_with(&heading) {

@@ -35,6 +35,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 use stemma_document::{PageNo, SectionId, SectionSpan, SectionTree, SourceBody};
+use stemma_reading::document_reading::LineReadings;
 
 pub use churn::{Churn, ItemChurn};
 use features::{DocumentFeatures, Interner, SectionFeatures, number_texts};
@@ -57,6 +58,8 @@ pub struct AlignInput<'a> {
     pub tree: &'a SectionTree,
     /// `None` when the text is not available, as for an imported tree.
     pub body: Option<&'a SourceBody>,
+    /// What its lines are; without, they are read by their words.
+    pub readings: Option<&'a LineReadings>,
     /// Only this section and its descendants.
     pub within: Option<SectionId>,
 }
@@ -66,6 +69,7 @@ impl<'a> AlignInput<'a> {
         Self {
             tree,
             body,
+            readings: None,
             within: None,
         }
     }

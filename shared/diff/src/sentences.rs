@@ -1,12 +1,13 @@
 //! Words and sentences of sections, normalized for comparison.
 //!
 //! Unlike in the search index, words are not stemmed: unchanged text must have the same words. Line ends, case, punctuation and
-//! hyphens do not count; the sign, the decimals and the percent sign of a number do. A table row is a sentence of its own,
-//! so that a new row does not change its neighbors.
+//! hyphens do not count; the sign, the decimals and the percent sign of a number do. A row of a table is a sentence
+//! of its own, and so is a head of columns, so that a new row does not change its neighbors.
 
 use std::collections::HashMap;
 
 use stemma_document::text::BodyLine;
+use stemma_reading::lines::LineKind;
 use stemma_reading::sentences::ends_sentence;
 use unicode_normalization::UnicodeNormalization;
 
@@ -153,9 +154,10 @@ pub(super) struct SentenceSpan {
     pub(super) end: (u32, u32),
 }
 
-// Appends the words of `lines` to `words`.
+// Appends the words of `lines` to `words`. A line without a kind is prose.
 pub(super) fn split_sentences(
     lines: &[BodyLine<'_>],
+    kinds: &[LineKind],
     lexicon: &mut Lexicon,
     words: &mut Vec<Word>,
 ) -> Vec<SentenceSpan> {
@@ -167,7 +169,8 @@ pub(super) fn split_sentences(
     let mut hyphenated: Option<String> = None;
     let mut before = "";
     for (number, line) in lines.iter().enumerate() {
-        let row = is_table_row(line.text);
+        let kind = kinds.get(number);
+        let row = matches!(kind, Some(LineKind::Row | LineKind::ColumnHead));
         let after = lines
             .get(number + 1)
             .map_or("", |line| line.text.trim_start());
@@ -276,19 +279,6 @@ fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |token| (token.as_ptr() as usize - base, token))
 }
 
-// At least two figures, and at least half as many figures as words.
-fn is_table_row(line: &str) -> bool {
-    let mut figures = 0;
-    let mut words = 0;
-    for token in line.split_whitespace() {
-        let digit = token.contains(|c: char| c.is_ascii_digit());
-        let letter = token.contains(char::is_alphabetic);
-        figures += usize::from(digit && !letter);
-        words += usize::from(letter);
-    }
-    figures >= 2 && figures * 2 >= words
-}
-
 fn is_hyphenated(raw: &str) -> bool {
     let bare = raw.trim_end_matches(['-', '\u{2010}', '\u{AD}']);
     bare.len() < raw.len() && bare.ends_with(char::is_alphabetic)
@@ -296,6 +286,8 @@ fn is_hyphenated(raw: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stemma_reading::lines::read_lines;
+
     use super::*;
 
     fn read(text: &str) -> (Vec<Vec<String>>, Vec<SentenceSpan>) {
@@ -311,7 +303,11 @@ mod tests {
             .collect();
         let mut lexicon = Lexicon::default();
         let mut words = Vec::new();
-        let sentences = split_sentences(&lines, &mut lexicon, &mut words);
+        let kinds: Vec<LineKind> = read_lines(lines.iter().map(|line| line.text))
+            .iter()
+            .map(|line| line.kind)
+            .collect();
+        let sentences = split_sentences(&lines, &kinds, &mut lexicon, &mut words);
         let mut names = vec![String::new(); lexicon.len()];
         lexicon
             .ids

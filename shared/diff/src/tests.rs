@@ -253,9 +253,8 @@ fn sections_of_one_document_can_be_aligned() {
         (2, "2.2 Benefits", ANVILS),
     ]);
     let of = |id: u32| AlignInput {
-        tree: &document.0,
-        body: Some(&document.1),
         within: Some(SectionId(id)),
+        ..AlignInput::new(&document.0, Some(&document.1))
     };
     let alignment = align(&of(0), &of(3), &AlignOptions::default()).unwrap();
     assert!(

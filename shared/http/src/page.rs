@@ -52,6 +52,10 @@ pub(crate) struct WordsQuery {
     /// adds where this section is on the page: 0007
     #[param(pattern = "^[0-9]{4,9}$")]
     section: Option<String>,
+    /// adds what the lines were read as, what they mention, and the cells of tables
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default)]
+    reading: bool,
 }
 
 /// The image of a page
@@ -109,7 +113,7 @@ pub(crate) async fn words(
     let section = query.section.as_deref().map(section_id).transpose()?;
     let listed = published_document(&archive, &doc)?;
     let words = archive
-        .page_words(&listed.label, page.get(), section)
+        .page_words(&listed.label, page.get(), section, query.reading)
         .await?;
     json(MaybeReady::Yes(words)).await
 }

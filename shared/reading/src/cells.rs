@@ -101,7 +101,7 @@ fn is_broken(first: &str, second: &str) -> bool {
 
 /// What the text of a cell of a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellKind {
+pub(crate) enum CellTextKind {
     /// One number with its signs, or a dash or `n/m` in place of one.
     Figure,
     /// `$`, `(`: belongs to the figure after it.
@@ -112,19 +112,21 @@ pub(crate) enum CellKind {
 }
 
 /// Reads a cell whose borders are known.
-pub(crate) fn cell_kind(text: &str) -> CellKind {
+pub(crate) fn cell_text_kind(text: &str) -> CellTextKind {
     let text = without_breaks(text);
     let tokens = || text.split_whitespace().map(token_kind);
     let is_value = |kind: &Token| matches!(kind, Token::Value | Token::Empty);
     let others = tokens().filter(|kind| !is_value(kind));
     let is_sign = |kind: Token| matches!(kind, Token::Opens | Token::Closes | Token::Filler);
     match tokens().filter(is_value).count() {
-        1 if others.clone().all(is_sign) => CellKind::Figure,
-        0 if others.clone().all(|kind| kind == Token::Opens) && !text.is_empty() => CellKind::Opens,
-        0 if others.clone().all(|kind| kind == Token::Closes) && !text.is_empty() => {
-            CellKind::Closes
+        1 if others.clone().all(is_sign) => CellTextKind::Figure,
+        0 if others.clone().all(|kind| kind == Token::Opens) && !text.is_empty() => {
+            CellTextKind::Opens
         }
-        _ => CellKind::Text,
+        0 if others.clone().all(|kind| kind == Token::Closes) && !text.is_empty() => {
+            CellTextKind::Closes
+        }
+        _ => CellTextKind::Text,
     }
 }
 

@@ -33,6 +33,16 @@ impl LineKind {
         (Self::Prose, 'p'),
     ];
 
+    /// For JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::ColumnHead => "column_head",
+            Self::Label => "label",
+            Self::Prose => "prose",
+        }
+    }
+
     /// For stored lists of kinds.
     pub fn code(self) -> char {
         let known = Self::CODES.into_iter().find(|(kind, _)| *kind == self);

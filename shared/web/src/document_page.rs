@@ -19,6 +19,7 @@ use crate::description_page;
 use crate::document_parts::{self, MAX_ROWS};
 use crate::layout::{Screen, collection_field, page};
 use crate::page_view::PageView;
+use crate::reading_layer::{cell_list, legend};
 use crate::section_list::{place, section_list, section_url};
 use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
@@ -203,7 +204,10 @@ async fn sections(
     let place = Place::find(context, archive, view, tree).await?;
     let section = place.section.and_then(|id| tree.section(id));
     let visible = match place.page {
-        Some(number) => PageView::read(archive, listed, published, number, section).await?,
+        Some(number) => {
+            let with_reading = context.param("reading").is_some();
+            PageView::read(archive, listed, published, number, section, with_reading).await?
+        }
         None => None,
     };
     let at = context.param("at").unwrap_or_default();
@@ -223,6 +227,13 @@ async fn sections(
         (None, _) => ("tree", "tree".to_owned()),
     };
     let api = format!("/v1/documents/{}/", encoded(&view.label));
+    let read = visible
+        .as_ref()
+        .filter(|visible| visible.words.reading.is_some())
+        .map(|visible| {
+            let words = format!("{api}pages/{}/words", visible.words.page);
+            context.request(&words, &[("reading", "true")])
+        });
     Ok(Part {
         title,
         body: html! {
@@ -237,10 +248,13 @@ async fn sections(
                 @if let Some(visible) = &visible { (page_pane(context, view, published, visible)) }
             }
         },
-        elsewhere: vec![
+        elsewhere: [
             context.command(&[verb, &locator]),
             context.request(&format!("{api}{path}"), &[]),
-        ],
+        ]
+        .into_iter()
+        .chain(read)
+        .collect(),
     })
 }
 
@@ -329,28 +343,34 @@ fn page_pane(
     };
     let words = &visible.words;
     let at = context.param("at").unwrap_or_default();
-    let to = |number: u32| {
+    let reading = words.reading.as_ref();
+    let reading_param = reading.map_or("", |_| "true");
+    let to = |number: u32, reading: &str| {
         context.document_url(
             &format!("{}#{at}", view.label),
-            &[("page", &number.to_string())],
+            &[("page", &number.to_string()), ("reading", reading)],
         )
     };
     html! {
         section.sheetpane aria-label="Page" {
             nav.pager aria-label="Pages" {
-                @if words.page > 1 { a rel="prev" href=(to(words.page - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
+                @if words.page > 1 { a rel="prev" href=(to(words.page - 1, reading_param)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
                 form method="get" action=(context.document_url(&view.label, &[])) {
                     (collection_field(context))
                     @if !at.is_empty() { input type="hidden" name="at" value=(at); }
+                    @if reading.is_some() { input type="hidden" name="reading" value=(reading_param); }
                     label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(words.page) required; }
                     span { " of " (grouped(count)) }
                     @if let Some(label) = &words.label { span.note { " printed " (Line(label)) } }
                 }
-                @if words.page < count { a rel="next" href=(to(words.page + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
+                @if reading.is_some() { a href=(to(words.page, "")) { "Hide reading" } } @else { a href=(to(words.page, "true")) { "Show reading" } }
+                @if words.page < count { a rel="next" href=(to(words.page + 1, reading_param)) { "Next ›" } } @else { span.note { "Next ›" } }
             }
             (visible.recognition())
+            @if let Some(reading) = reading { (legend(reading)) }
+            @if words.has_image || reading.is_some() { (visible.image(context, &view.label)) }
+            @if let Some(reading) = reading { (cell_list(reading)) }
             @if words.has_image {
-                (visible.image(context, &view.label))
                 (description_page::form(context, &view.label, words.page))
                 details.text-of-page { summary { "Text of this page" } (visible.text()) }
             } @else {

@@ -25,7 +25,9 @@ pub(crate) async fn image(
 ) -> Result<Response, HandlerError> {
     let archive = context.archive(&state)?;
     let listed = published_document(&archive, &doc)?;
-    let words = archive.page_words(&listed.label, number, None).await?;
+    let words = archive
+        .page_words(&listed.label, number, None, false)
+        .await?;
     if !words.has_image {
         return Ok(svg(&words, CACHED));
     }

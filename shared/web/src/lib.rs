@@ -27,6 +27,7 @@ mod live;
 mod login;
 mod page_view;
 mod problem_page;
+mod reading_layer;
 mod search_page;
 mod section_list;
 mod security;

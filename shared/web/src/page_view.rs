@@ -9,6 +9,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{Page, PageNo, PublishedTree, Recognition, Section, SectionSpan};
 
 use crate::context::{PageContext, encoded};
+use crate::reading_layer::{line_boxes, value_boxes};
 use crate::text::{Line, Passage, cut_to, grouped};
 use crate::text_layer::{doubt_marks, text_layer};
 
@@ -42,18 +43,22 @@ impl PageView {
         published: &PublishedTree,
         number: u32,
         section: Option<&Section>,
+        with_reading: bool,
     ) -> Result<Option<Self>, ApiError> {
         let Some(number) = PageNo::new(number) else {
             return Ok(None);
         };
-        let stored = archive.stored_page(listed, published, number).await?;
-        Ok(stored.map(|stored| {
-            let lines = stored.page.lines.len();
-            let marked = section.and_then(|section| lines_on_page(section, number, lines));
-            Self {
-                words: stored.words(listed, section.map(|section| section.span)),
-                lines: text_lines(&stored.page, marked.as_ref()),
-            }
+        let Some(mut stored) = archive.stored_page(listed, published, number).await? else {
+            return Ok(None);
+        };
+        if with_reading {
+            stored = archive.add_reading(stored, listed, published).await?;
+        }
+        let lines = stored.page.lines.len();
+        let marked = section.and_then(|section| lines_on_page(section, number, lines));
+        Ok(Some(Self {
+            lines: text_lines(&stored.page, marked.as_ref()),
+            words: stored.words(listed, section.map(|section| section.span)),
         }))
     }
 
@@ -66,7 +71,13 @@ impl PageView {
             .iter()
             .map(|rect| [rect.x, rect.y, rect.w, rect.h])
             .collect();
-        let layer = html! { (doubt_marks(&self.words)) (text_layer(&self.words)) };
+        let reading = self.words.reading.as_ref();
+        let layer = html! {
+            @if let Some(reading) = reading { (line_boxes(&self.words, reading)) }
+            (doubt_marks(&self.words))
+            (text_layer(&self.words))
+            @if let Some(reading) = reading { (value_boxes(&self.words, reading)) }
+        };
         page_image(
             context,
             label,
@@ -78,13 +89,18 @@ impl PageView {
         )
     }
 
-    /// The text, with the lines of the section marked.
+    /// The text, with the lines of the section marked, and what each line was read as.
     pub fn text(&self) -> Markup {
+        let read = self.words.reading.iter().flat_map(|reading| &reading.lines);
+        let kinds = read.map(|line| Some(line.kind)).chain(iter::repeat(None));
         html! {
             div.page-text tabindex="0" role="region" aria-label=(format!("Text of page {}", self.words.page)) {
                 @if self.lines.is_empty() { p.note { "This page has no text." } }
-                @for line in &self.lines {
-                    @if line.is_marked { p { mark { (line.content()) } } } @else { p { (line.content()) } }
+                @for (line, kind) in self.lines.iter().zip(kinds) {
+                    p data-kind=[kind] {
+                        @if let Some(kind) = kind { span.note { (kind.replace('_', " ")) } " " }
+                        @if line.is_marked { mark { (line.content()) } } @else { (line.content()) }
+                    }
                 }
             }
         }

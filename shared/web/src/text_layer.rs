@@ -71,8 +71,8 @@ fn is_level(line: &WordLine, page: &PageWords) -> bool {
         || line.words.iter().all(|word| word.text.chars().count() < 3)
 }
 
-// Tenths of a point cannot be seen.
-fn points(length: f32) -> String {
+/// Tenths of a point cannot be seen.
+pub(crate) fn points(length: f32) -> String {
     format!("{length:.1}")
 }
 
@@ -109,6 +109,7 @@ mod tests {
             ocr: None,
             lines,
             extent: Vec::new(),
+            reading: None,
         }
     }
 

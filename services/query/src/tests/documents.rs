@@ -380,6 +380,12 @@ async fn words_of_a_page_are_listed() {
     assert_eq!(words["lines"].as_array().unwrap().len(), 4);
     assert_eq!(words["extent"], json!(null));
     assert_eq!(words["has_image"], true);
+    assert_eq!(words["reading"], json!(null));
+    let read = server.get(&format!("{path}?reading=true")).await.json();
+    assert_eq!(
+        read["reading"]["lines"][3]["mentions"][0]["value"], "1577",
+        "{read}"
+    );
     let section = server.get(&format!("{path}?section=0002")).await.json();
     assert!(section["extent"].is_array(), "{section}");
     for (path, status, code) in [

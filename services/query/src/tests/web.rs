@@ -59,6 +59,7 @@ async fn pages_have_headers_that_allow_only_their_own_content() {
         "/compare",
         "/login",
         "/documents/ACME_2022",
+        "/documents/ACME_2022?page=2&reading=true",
         "/documents/nothing",
         "/nowhere",
     ] {
@@ -90,6 +91,42 @@ async fn pages_have_headers_that_allow_only_their_own_content() {
             "{path}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_page_shows_what_it_was_read_as_where_the_address_says_so() {
+    let server = start().await;
+    let plain = "/documents/ACME_2022?page=2&at=0002";
+    let page = browse(&server, plain, "").await.body;
+    assert!(!page.contains("class=\"legend\""), "{page}");
+    let shown = "/documents/ACME_2022?page=2&amp;reading=true&amp;at=0002";
+    assert!(
+        page.contains(&format!("href=\"{shown}\">Show reading<")),
+        "{page}"
+    );
+    let page = browse(&server, &shown.replace("&amp;", "&"), "").await.body;
+    assert!(
+        page.contains("<span class=\"swatch\"></span>Prose 2</li>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<title>amount 1577 × 1000000</title>"),
+        "{page}"
+    );
+    let text = between(&page, "class=\"page-text\"", "</div>");
+    assert!(
+        text.contains("<p data-kind=\"label\"><span class=\"note\">label</span>"),
+        "{text}"
+    );
+    let hide = plain.replace('&', "&amp;");
+    assert!(
+        page.contains(&format!("href=\"{hide}\">Hide reading<")),
+        "{page}"
+    );
+    assert!(
+        page.contains("page=3&amp;reading=true&amp;at=0002"),
+        "the next page shows it too: {page}"
+    );
 }
 
 #[tokio::test]

@@ -197,6 +197,10 @@ impl Archive {
             self.load_body(&left_tree).await?,
             self.load_body(&right_tree).await?,
         );
+        let readings = (
+            self.store.load_readings(&left_tree).await?,
+            self.store.load_readings(&right_tree).await?,
+        );
         let from = left.within;
         let to = right.within;
         let aligned = spawn_cpu(move || {
@@ -204,11 +208,13 @@ impl Archive {
             let left = AlignInput {
                 tree: &left_tree.tree,
                 body: bodies.0.as_ref(),
+                readings: readings.0.as_ref(),
                 within: from,
             };
             let right = AlignInput {
                 tree: &right_tree.tree,
                 body: bodies.1.as_ref(),
+                readings: readings.1.as_ref(),
                 within: to,
             };
             let alignment = stemma_diff::align(&left, &right, &AlignOptions { sentences })?;

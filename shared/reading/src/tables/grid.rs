@@ -1,18 +1,18 @@
 //! Tables that an HTML file declares: their cells have rows and columns, so nothing about columns is guessed from positions.
 //!
-//! `pieces` reads the cells of each row, with `$`, `)` and the marks of its footnotes joined to their figure; `columns`
+//! `row_cells` reads the cells of each row, with `$`, `)` and the marks of its footnotes joined to their figure; `columns`
 //! finds the columns that a reader sees; this module tells heads, groups and rows apart and builds the tables.
 
 mod columns;
-mod pieces;
+mod row_cells;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{ByteSpan, GridLine, Page};
 
 pub(crate) use self::columns::Columns;
-pub(crate) use self::pieces::{Kind, Piece, with_signs};
-use self::pieces::{attach_marks, row_pieces};
+pub(crate) use self::row_cells::{CellKind, RowCell, with_signs};
+use self::row_cells::{attach_marks, row_cells};
 use crate::cells::without_breaks;
 use crate::lines::LineKind;
 use crate::numbers::numbers;
@@ -41,7 +41,7 @@ pub(crate) struct Grid {
 pub(crate) struct GridRow {
     /// Index of the page, and of its first line there.
     pub(crate) at: (usize, usize),
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) cells: Vec<RowCell>,
 }
 
 /// A part of a text on a page: its line and bytes there.
@@ -94,13 +94,13 @@ pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
             let (page, line, _) = *lines.first()?;
             Some(GridRow {
                 at: (page, line),
-                pieces: row_pieces(pages, &lines),
+                cells: row_cells(pages, &lines),
             })
         });
         let mut grid = Grid {
             rows: rows.collect(),
         };
-        attach_marks(grid.rows.iter_mut().map(|row| &mut row.pieces));
+        attach_marks(grid.rows.iter_mut().map(|row| &mut row.cells));
         grid
     });
     grids.collect()
@@ -118,9 +118,9 @@ impl Grid {
         let bodies = bodies.filter(|(kind, _)| **kind == RowKind::Body);
         let heads = kinds.iter().zip(&self.rows);
         let heads = heads.filter(|(kind, _)| **kind == RowKind::Head);
-        let heads: Vec<&Piece> = heads.flat_map(|(_, row)| &row.pieces).collect();
-        let columns = Columns::new(bodies.map(|(_, row)| row.pieces.as_slice()), &heads);
-        let figures = self.figures().filter(|piece| piece.has_digits()).count();
+        let heads: Vec<&RowCell> = heads.flat_map(|(_, row)| &row.cells).collect();
+        let columns = Columns::new(bodies.map(|(_, row)| row.cells.as_slice()), &heads);
+        let figures = self.figures().filter(|cell| cell.has_digits()).count();
         let is_large = columns.len().saturating_mul(self.rows.len()) > MAX_PLACES;
         if figures < MIN_FIGURES || columns.is_empty() || is_large {
             return Vec::new();
@@ -143,23 +143,24 @@ impl Grid {
         reader.finish()
     }
 
-    fn figures(&self) -> impl Iterator<Item = &Piece> {
-        let pieces = self.rows.iter().flat_map(|row| &row.pieces);
-        pieces.filter(|piece| piece.kind == Kind::Figure)
+    fn figures(&self) -> impl Iterator<Item = &RowCell> {
+        let cells = self.rows.iter().flat_map(|row| &row.cells);
+        cells.filter(|cell| cell.kind == CellKind::Figure)
     }
 
     // The first column behind those of the labels: where most labels of rows with amounts end.
     fn label_end(&self) -> u16 {
-        let firsts = || self.rows.iter().filter_map(|row| row.pieces.first());
-        let left = firsts().map(|piece| piece.columns.start).min().unwrap_or(0);
+        let firsts = || self.rows.iter().filter_map(|row| row.cells.first());
+        let left = firsts().map(|cell| cell.columns.start).min().unwrap_or(0);
         let has_amounts = |row: &&GridRow| {
-            let behind = row.pieces.iter().skip(1);
-            behind.into_iter().any(Piece::is_amount)
+            let behind = row.cells.iter().skip(1);
+            behind.into_iter().any(RowCell::is_amount)
         };
         let labels = self.rows.iter().filter(has_amounts);
-        let labels = labels.filter_map(|row| row.pieces.first());
+        let labels = labels.filter_map(|row| row.cells.first());
         let mut ends: BTreeMap<u16, usize> = BTreeMap::new();
-        for label in labels.filter(|label| label.kind == Kind::Text || label.columns.start == left)
+        for label in
+            labels.filter(|label| label.kind == CellKind::Text || label.columns.start == left)
         {
             *ends.entry(label.columns.end).or_default() += 1;
         }
@@ -171,11 +172,11 @@ impl Grid {
         let label_end = self.label_end();
         let mut has_body = false;
         let kinds = self.rows.iter().map(|row| {
-            let (labels, others): (Vec<&Piece>, Vec<&Piece>) = row
-                .pieces
+            let (labels, others): (Vec<&RowCell>, Vec<&RowCell>) = row
+                .cells
                 .iter()
-                .partition(|piece| piece.columns.start < label_end);
-            if others.iter().any(|piece| piece.is_amount()) {
+                .partition(|cell| cell.columns.start < label_end);
+            if others.iter().any(|cell| cell.is_amount()) {
                 has_body = true;
                 return RowKind::Body;
             }
@@ -188,7 +189,7 @@ impl Grid {
                     false => RowKind::Label,
                 };
             }
-            let label = labels.iter().map(|piece| piece.text.as_str());
+            let label = labels.iter().map(|cell| cell.text.as_str());
             let label = label.collect::<Vec<_>>().join(" ");
             let is_stub = label.is_empty()
                 || label.starts_with('(')
@@ -196,7 +197,7 @@ impl Grid {
                 || !head_period(&label).is_empty();
             let names_periods = others
                 .iter()
-                .all(|piece| piece.is_year() || !period_mentions(&piece.text).is_empty());
+                .all(|cell| cell.is_year() || !period_mentions(&cell.text).is_empty());
             let is_text_row = has_body
                 && !is_stub
                 && !(names_periods && labels.len() < 2 && others.len() > 1 && is_short(&label));
@@ -239,9 +240,9 @@ struct SegmentReader<'a> {
     first_page: u32,
     columns: &'a Columns,
     // Texts over columns, from the top.
-    heads: Vec<Vec<Piece>>,
+    heads: Vec<Vec<RowCell>>,
     // Those of the rows above, while new ones are read.
-    heads_before: Vec<Vec<Piece>>,
+    heads_before: Vec<Vec<RowCell>>,
     // Of each column, from the top.
     head_texts: Vec<String>,
     // The length of the periods of all columns, from the corner: `Three months ended June 30,`.
@@ -267,7 +268,7 @@ impl SegmentReader<'_> {
                 LineKind::Row
             }
         };
-        let places = row.pieces.iter().flat_map(|piece| &piece.places);
+        let places = row.cells.iter().flat_map(|cell| &cell.places);
         self.segment.lines.extend(
             std::iter::once(row.at)
                 .chain(places.map(|place| (place.page, place.line)))
@@ -280,11 +281,11 @@ impl SegmentReader<'_> {
             self.end_segment();
         }
         let label_end = self.columns.label_end();
-        let (labels, heads): (Vec<Piece>, Vec<Piece>) = row
-            .pieces
+        let (labels, heads): (Vec<RowCell>, Vec<RowCell>) = row
+            .cells
             .iter()
             .cloned()
-            .partition(|piece| piece.columns.end <= label_end);
+            .partition(|cell| cell.columns.end <= label_end);
         if !self.last_was_head {
             self.heads_before = std::mem::take(&mut self.heads);
             self.corner.clear();
@@ -306,7 +307,7 @@ impl SegmentReader<'_> {
     }
 
     fn label(&mut self, row: &GridRow) {
-        let text = joined(&row.pieces);
+        let text = joined(&row.cells);
         let is_before_rows = self.segment.rows.is_empty() && self.done.is_empty();
         if let Some(unit) = unit_of(&text).filter(|_| is_before_rows) {
             self.segment.unit = Some(unit);
@@ -326,25 +327,25 @@ impl SegmentReader<'_> {
         }
         self.last_was_head = false;
         self.segment.first.get_or_insert(row.at);
-        let mut own: Vec<&Piece> = Vec::new();
+        let mut own: Vec<&RowCell> = Vec::new();
         let mut cells: Vec<Option<TableCell>> = vec![None; self.columns.len()];
-        for piece in &row.pieces {
+        for cell in &row.cells {
             match self
                 .columns
-                .find(piece)
-                .filter(|_| !own.is_empty() || !self.columns.is_label(piece))
+                .find(cell)
+                .filter(|_| !own.is_empty() || !self.columns.is_label(cell))
             {
                 Some(column) => {
-                    let cell = self.cell(piece, column, &joined(own.iter().copied()));
+                    let read = self.table_cell(cell, column, &joined(own.iter().copied()));
                     match &mut cells[column] {
-                        Some(before) => before.join(cell),
-                        none => *none = Some(cell),
+                        Some(before) => before.join(read),
+                        none => *none = Some(read),
                     }
                 }
-                None => own.push(piece),
+                None => own.push(cell),
             }
         }
-        let last = row.pieces.iter().flat_map(|piece| &piece.places).last();
+        let last = row.cells.iter().flat_map(|cell| &cell.places).last();
         let last = last.map_or(row.at, |place| (place.page, place.line));
         let label = self.full_row_label(&own);
         let segment = &mut self.segment;
@@ -364,7 +365,7 @@ impl SegmentReader<'_> {
     }
 
     // The label of a row, with what goes on from a row above.
-    fn full_row_label(&mut self, own: &[&Piece]) -> String {
+    fn full_row_label(&mut self, own: &[&RowCell]) -> String {
         let segment = &mut self.segment;
         let text = joined(own.iter().copied());
         let goes_on = text.is_empty() || text.starts_with(char::is_lowercase);
@@ -380,7 +381,7 @@ impl SegmentReader<'_> {
         if let Some(group) = labels.pop() {
             segment.group = Some(group);
         }
-        if let Some(spanning) = own.first().filter(|piece| piece.rows > 1) {
+        if let Some(spanning) = own.first().filter(|cell| cell.rows > 1) {
             segment.spanned = Some((spanning.text.clone(), spanning.rows - 1));
             return label;
         }
@@ -390,7 +391,7 @@ impl SegmentReader<'_> {
             *left -= 1;
             return format!("{spanned} {label}").trim().to_owned();
         }
-        let start = own.first().map(|piece| piece.columns.start);
+        let start = own.first().map(|cell| cell.columns.start);
         segment.outer = segment
             .outer
             .take()
@@ -405,33 +406,33 @@ impl SegmentReader<'_> {
         }
     }
 
-    fn cell(&self, piece: &Piece, column: usize, label: &str) -> TableCell {
-        let number = numbers(&without_breaks(&piece.text)).into_iter().next();
-        let number = number.filter(|_| piece.kind == Kind::Figure);
+    fn table_cell(&self, cell: &RowCell, column: usize, label: &str) -> TableCell {
+        let number = numbers(&without_breaks(&cell.text)).into_iter().next();
+        let number = number.filter(|_| cell.kind == CellKind::Figure);
         let value = number.and_then(|mut number| {
             let words = format!("{label} {}", self.head_texts[column]).to_lowercase();
             number.read_as_cell(&words);
             number.signed_value()
         });
-        let place = piece.places.first();
+        let place = cell.places.first();
         let rect = place.and_then(|place| {
             let page = self.pages.get(place.page)?;
             let rect = text_rect(page, place.line, &(place.start..place.end))?;
             Some(shares_of_page(page, rect))
         });
         TableCell {
-            text: piece.text.clone(),
+            text: cell.text.clone(),
             value: value.map(|value| value.to_string()),
             rect,
-            bytes: piece.bytes.map(|bytes| [bytes.start, bytes.end]),
-            marks: piece.marks.clone(),
+            bytes: cell.bytes.map(|bytes| [bytes.start, bytes.end]),
+            marks: cell.marks.clone(),
             facts: Vec::new(),
         }
     }
 
     fn head_over(&self, column: usize) -> String {
-        let over = self.heads.iter().flatten().filter(|piece| {
-            self.columns.is_under(column, piece) && piece.text.len() <= MAX_HEAD_CHARS
+        let over = self.heads.iter().flatten().filter(|cell| {
+            self.columns.is_under(column, cell) && cell.text.len() <= MAX_HEAD_CHARS
         });
         let head = joined(over);
         let period = head_period(&head);
@@ -501,12 +502,12 @@ impl SegmentReader<'_> {
 
 // Heads inside of a table take the place of those over the same columns; `December 31, 2023` over all columns leaves the names
 // of the columns below it as they are. Where they take the place of none, several heads are a new set.
-fn with_heads_before(before: Vec<Vec<Piece>>, new: Vec<Vec<Piece>>) -> Vec<Vec<Piece>> {
-    let is_replaced = |old: &Vec<Piece>| new.iter().any(|row| stands_for(row, old));
+fn with_heads_before(before: Vec<Vec<RowCell>>, new: Vec<Vec<RowCell>>) -> Vec<Vec<RowCell>> {
+    let is_replaced = |old: &Vec<RowCell>| new.iter().any(|row| stands_for(row, old));
     match before.iter().position(is_replaced) {
         Some(first) => {
             let rest = before[first..].iter().filter(|old| !is_replaced(old));
-            let rest: Vec<Vec<Piece>> = rest.cloned().collect();
+            let rest: Vec<Vec<RowCell>> = rest.cloned().collect();
             before
                 .into_iter()
                 .take(first)
@@ -520,13 +521,13 @@ fn with_heads_before(before: Vec<Vec<Piece>>, new: Vec<Vec<Piece>>) -> Vec<Vec<P
 }
 
 // Whether most heads of a row are over the same columns as those of another.
-fn stands_for(row: &[Piece], old: &[Piece]) -> bool {
-    let is_same = |piece: &&Piece| row.iter().any(|new| new.columns == piece.columns);
+fn stands_for(row: &[RowCell], old: &[RowCell]) -> bool {
+    let is_same = |cell: &&RowCell| row.iter().any(|new| new.columns == cell.columns);
     2 * old.iter().filter(is_same).count() > old.len()
 }
 
-fn joined<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
-    let texts = pieces.into_iter().map(Piece::with_marks);
+fn joined<'a>(cells: impl IntoIterator<Item = &'a RowCell>) -> String {
+    let texts = cells.into_iter().map(RowCell::with_marks);
     texts.collect::<Vec<_>>().join(" ")
 }
 

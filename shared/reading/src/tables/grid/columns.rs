@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::pieces::{Kind, Piece};
+use super::row_cells::{CellKind, RowCell};
 
 // A second column of text has cells in as many rows at least; a single text next to a label belongs to it.
 const MIN_TEXTS: usize = 2;
@@ -28,29 +28,32 @@ struct Cluster {
 
 impl Columns {
     /// The columns of rows with figures. `heads` are the texts above them.
-    pub(crate) fn new<'a>(rows: impl Iterator<Item = &'a [Piece]>, heads: &[&'a Piece]) -> Self {
-        let rows: Vec<&[Piece]> = rows.take(MAX_ROWS).collect();
+    pub(crate) fn new<'a>(
+        rows: impl Iterator<Item = &'a [RowCell]>,
+        heads: &[&'a RowCell],
+    ) -> Self {
+        let rows: Vec<&[RowCell]> = rows.take(MAX_ROWS).collect();
         let first = rows.iter().filter_map(|row| row.first());
-        let label_start = first.map(|piece| piece.columns.start).min().unwrap_or(0);
+        let label_start = first.map(|cell| cell.columns.start).min().unwrap_or(0);
         let is_behind_label =
-            |at: usize, piece: &Piece| at > 0 || piece.columns.start > label_start;
+            |at: usize, cell: &RowCell| at > 0 || cell.columns.start > label_start;
         let mut clusters: Vec<Cluster> = Vec::new();
-        for kind in [Kind::Figure, Kind::Text] {
-            let mut found: Vec<(usize, &Piece)> = Vec::new();
-            for (row, pieces) in rows.iter().enumerate() {
-                let pieces = pieces.iter().enumerate();
-                let pieces =
-                    pieces.filter(|(at, piece)| piece.kind == kind && is_behind_label(*at, piece));
+        for kind in [CellKind::Figure, CellKind::Text] {
+            let mut found: Vec<(usize, &RowCell)> = Vec::new();
+            for (row, cells) in rows.iter().enumerate() {
+                let cells = cells.iter().enumerate();
+                let cells =
+                    cells.filter(|(at, cell)| cell.kind == kind && is_behind_label(*at, cell));
                 // The first text of a row is its label, whatever its indentation.
-                let is_cell = |(at, _): &(usize, &Piece)| kind == Kind::Figure || *at > 0;
-                found.extend(pieces.filter(is_cell).map(|(_, piece)| (row, piece)));
+                let is_cell = |(at, _): &(usize, &RowCell)| kind == CellKind::Figure || *at > 0;
+                found.extend(cells.filter(is_cell).map(|(_, cell)| (row, cell)));
             }
-            if kind == Kind::Text {
-                let is_known = |piece: &Piece| {
+            if kind == CellKind::Text {
+                let is_known = |cell: &RowCell| {
                     let mut known = clusters.iter();
-                    known.any(|cluster| overlap(&cluster.range, &piece.columns) > 0)
+                    known.any(|cluster| overlap(&cluster.range, &cell.columns) > 0)
                 };
-                found.retain(|(_, piece)| !is_known(piece));
+                found.retain(|(_, cell)| !is_known(cell));
                 let mut texts = clustered(found);
                 let first = clusters.iter().map(|cluster| cluster.range.start).min();
                 // A second text without a head over it is a part of the label.
@@ -89,29 +92,26 @@ impl Columns {
     }
 
     /// Whether a first cell is where labels are.
-    pub(crate) fn is_label(&self, piece: &Piece) -> bool {
-        piece.columns.start <= self.label_start
-            || piece.kind == Kind::Text && piece.columns.start < self.label_end
+    pub(crate) fn is_label(&self, cell: &RowCell) -> bool {
+        cell.columns.start <= self.label_start
+            || cell.kind == CellKind::Text && cell.columns.start < self.label_end
     }
 
     /// The column of a cell.
-    pub(crate) fn find(&self, piece: &Piece) -> Option<usize> {
+    pub(crate) fn find(&self, cell: &RowCell) -> Option<usize> {
         let shared = |at: &usize| {
             let range = &self.ranges[*at];
             // Of columns that it covers alike, the one with which it ends.
-            (
-                overlap(range, &piece.columns),
-                range.end == piece.columns.end,
-            )
+            (overlap(range, &cell.columns), range.end == cell.columns.end)
         };
         let best = (0..self.ranges.len()).max_by_key(shared)?;
         (shared(&best).0 > 0).then_some(best)
     }
 
     /// The columns that a cell covers in part at least.
-    pub(crate) fn overlapped(&self, piece: &Piece) -> Vec<usize> {
+    pub(crate) fn overlapped(&self, cell: &RowCell) -> Vec<usize> {
         let all = 0..self.ranges.len();
-        all.filter(|at| self.is_under(*at, piece)).collect()
+        all.filter(|at| self.is_under(*at, cell)).collect()
     }
 
     /// Columns of the file that a column covers.
@@ -120,9 +120,9 @@ impl Columns {
     }
 
     /// Whether a column is under a cell.
-    pub(crate) fn is_under(&self, column: usize, piece: &Piece) -> bool {
+    pub(crate) fn is_under(&self, column: usize, cell: &RowCell) -> bool {
         let range = self.ranges.get(column);
-        range.is_some_and(|range| overlap(range, &piece.columns) > 0)
+        range.is_some_and(|range| overlap(range, &cell.columns) > 0)
     }
 }
 
@@ -134,15 +134,15 @@ fn overlap(one: &Range<u16>, two: &Range<u16>) -> u16 {
 
 // Cells that share columns of the file are one column. The narrow ones come first: a wide one over several columns that have
 // figures in one row joins none of them.
-fn clustered(mut pieces: Vec<(usize, &Piece)>) -> Vec<Cluster> {
-    pieces.sort_by_key(|(row, piece)| (piece.columns.len(), piece.columns.start, *row));
+fn clustered(mut cells: Vec<(usize, &RowCell)>) -> Vec<Cluster> {
+    cells.sort_by_key(|(row, cell)| (cell.columns.len(), cell.columns.start, *row));
     // Equal cells are one step, so that the work depends on the shape of a table and not on its length.
     let mut shapes: BTreeMap<(usize, u16), (Range<u16>, BTreeSet<usize>)> = BTreeMap::new();
-    for (row, piece) in pieces {
-        let key = (piece.columns.len(), piece.columns.start);
+    for (row, cell) in cells {
+        let key = (cell.columns.len(), cell.columns.start);
         let shape = shapes
             .entry(key)
-            .or_insert_with(|| (piece.columns.clone(), BTreeSet::new()));
+            .or_insert_with(|| (cell.columns.clone(), BTreeSet::new()));
         shape.1.insert(row);
     }
     let mut clusters: Vec<Cluster> = Vec::new();

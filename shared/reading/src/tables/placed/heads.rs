@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::tables::grid::Piece;
+use crate::tables::grid::RowCell;
 use crate::tables::surroundings::unit_of;
 
 /// Left and right edge: of a head, or of the text in a column.
@@ -20,7 +20,7 @@ const CENTERED: f32 = 0.6;
 /// A line of a head.
 #[derive(Debug, Clone)]
 pub(super) struct HeadLine {
-    pub(super) piece: Piece,
+    pub(super) cell: RowCell,
     pub(super) x: Extent,
     /// Lower edge and height of the line.
     pub(super) bottom: f32,
@@ -30,7 +30,7 @@ pub(super) struct HeadLine {
 /// A head with all its lines.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
-    pub(super) piece: Piece,
+    pub(super) cell: RowCell,
     x: Extent,
     top: f32,
     pub(super) bottom: f32,
@@ -41,7 +41,7 @@ pub(super) struct Head {
 impl Head {
     fn new(line: HeadLine) -> Self {
         Self {
-            piece: line.piece,
+            cell: line.cell,
             x: line.x,
             top: line.bottom - line.height,
             bottom: line.bottom,
@@ -72,8 +72,8 @@ impl Head {
     }
 
     fn push(&mut self, line: &HeadLine) {
-        self.piece
-            .append(&format!(" {}", line.piece.text), &line.piece);
+        self.cell
+            .append(&format!(" {}", line.cell.text), &line.cell);
         self.x = (self.x.0.min(line.x.0), self.x.1.max(line.x.1));
         self.bottom = line.bottom;
         self.height = line.height;
@@ -184,7 +184,7 @@ fn span_of(heads: &[Head], at: usize, columns: &[Extent]) -> RangeInclusive<usiz
     let covers =
         |lower: &&Head| lower.columns.start() <= own.end() && own.start() <= lower.columns.end();
     // `(in thousands)` may be the lowest head, of all columns.
-    let has_lower = unit_of(&head.piece.text).is_some() || lower.iter().any(covers);
+    let has_lower = unit_of(&head.cell.text).is_some() || lower.iter().any(covers);
     let edges = columns.get(*own.start()).zip(columns.get(*own.end()));
     let is_aligned = edges.is_some_and(|(first, last)| {
         (last.1 - head.x.1).abs().min((first.0 - head.x.0).abs()) <= ALIGNED * head.height

@@ -1,23 +1,23 @@
 //! Tables of pages without declared cells: the positions of words give them rows and columns, and the rest is that of declared
 //! tables.
 //!
-//! `chunks` tells the cells of a line apart, `rows` finds the rows of each table, `heads` finds the columns under each head, and
+//! `line_cells` tells the cells of a line apart, `rows` finds the rows of each table, `heads` finds the columns under each head, and
 //! this module makes a grid of them.
 
-mod chunks;
 mod heads;
+mod line_cells;
 mod rows;
 
 use std::collections::BTreeMap;
 
 use stemma_document::Page;
 
-use crate::tables::grid::{Columns, Grid, GridRow, Kind, Piece, Place, with_signs};
+use crate::tables::grid::{CellKind, Columns, Grid, GridRow, Place, RowCell, with_signs};
 use crate::tables::page::TablePage;
 use crate::tables::placement::text_rect;
 
-use self::chunks::{Chunk, chunks, loose_parts, space_of};
 use self::heads::{Extent, HeadLine, pitch, place_heads};
+use self::line_cells::{LineCell, line_cells, loose_parts, space_of};
 use self::rows::{Region, are_side_by_side, regions};
 
 // Parts of a point in which columns are counted while they are looked for.
@@ -46,7 +46,7 @@ struct PageReader<'a> {
 // Lines at one height, or of one label.
 struct PlacedRow {
     line: usize,
-    pieces: Vec<Piece>,
+    cells: Vec<RowCell>,
     is_body: bool,
 }
 
@@ -55,40 +55,40 @@ impl PageReader<'_> {
         let first = region.rows.first().copied().unwrap_or(0);
         let mut rows: Vec<PlacedRow> = Vec::new();
         for at in &region.lines {
-            let chunks = chunks(self.page, *at, self.space);
-            let pieces = with_signs(chunks.into_iter().map(|chunk| self.piece(&chunk)));
+            let cells = line_cells(self.page, *at, self.space);
+            let cells = with_signs(cells.into_iter().map(|cell| self.row_cell(&cell)));
             let is_body = region.rows.contains(at);
             match rows.last_mut() {
                 Some(above) if are_side_by_side(self.page, above.line, *at) => {
-                    above.pieces.extend(pieces);
-                    above.pieces.sort_by_key(|piece| piece.columns.start);
+                    above.cells.extend(cells);
+                    above.cells.sort_by_key(|cell| cell.columns.start);
                     above.is_body |= is_body;
                 }
                 _ => rows.push(PlacedRow {
                     line: *at,
-                    pieces,
+                    cells,
                     is_body,
                 }),
             }
         }
         unify_labels(&mut rows);
         let heads = rows.iter().take_while(|row| row.line < first);
-        let heads: Vec<&Piece> = heads.flat_map(|row| &row.pieces).collect();
+        let heads: Vec<&RowCell> = heads.flat_map(|row| &row.cells).collect();
         let bodies = rows.iter().filter(|row| row.is_body);
-        let columns = Columns::new(bodies.map(|row| row.pieces.as_slice()), &heads);
+        let columns = Columns::new(bodies.map(|row| row.cells.as_slice()), &heads);
         if columns.is_empty() {
             return Grid::new(Vec::new());
         }
         let mut extents = self.extents(&columns, &rows);
         let labels_right = self.labels_right(&rows, &columns);
         let left = extents.first().map_or(0.0, |first| first.0);
-        let is_stub = |piece: &Piece| {
-            let extent = self.extent(piece);
+        let is_stub = |cell: &RowCell| {
+            let extent = self.extent(cell);
             extent.is_none_or(|extent| extent.1 <= left && extent.0 < labels_right)
         };
         // Labels between the heads and the first row are groups.
         let above = rows.iter().take_while(|row| row.line < first);
-        let above: Vec<bool> = above.map(|row| row.pieces.iter().all(is_stub)).collect();
+        let above: Vec<bool> = above.map(|row| row.cells.iter().all(is_stub)).collect();
         let head_count = above.iter().rposition(|is_label| !is_label);
         let body = rows.split_off(head_count.map_or(0, |last| last + 1));
         let mut placed = self.head_rows(&rows, is_stub, &mut extents);
@@ -96,24 +96,24 @@ impl PageReader<'_> {
         Grid::new(placed)
     }
 
-    fn piece(&self, chunk: &Chunk) -> Piece {
-        let line = self.page.lines.get(chunk.line);
-        let text = line.and_then(|line| line.text.get(chunk.at.clone()));
+    fn row_cell(&self, cell: &LineCell) -> RowCell {
+        let line = self.page.lines.get(cell.line);
+        let text = line.and_then(|line| line.text.get(cell.at.clone()));
         let place = Place {
             page: self.index,
-            line: chunk.line,
-            start: chunk.at.start,
-            end: chunk.at.end,
+            line: cell.line,
+            start: cell.at.start,
+            end: cell.at.end,
         };
         // Wider pages than 4,096 points have one column at their right edge.
         let unit = |x: f32| ((x * UNITS_PER_POINT).round() as u16).min(u16::MAX - 1);
-        let columns = unit(chunk.x.0)..unit(chunk.x.1).max(unit(chunk.x.0) + 1);
-        Piece::new(text.unwrap_or_default().trim(), columns, place)
+        let columns = unit(cell.x.0)..unit(cell.x.1).max(unit(cell.x.0) + 1);
+        RowCell::new(text.unwrap_or_default().trim(), columns, place)
     }
 
-    // Where a piece has text, with its signs.
-    fn extent(&self, piece: &Piece) -> Option<Extent> {
-        let place = piece.places.first()?;
+    // Where a cell has text, with its signs.
+    fn extent(&self, cell: &RowCell) -> Option<Extent> {
+        let place = cell.places.first()?;
         let rect = text_rect(self.page, place.line, &(place.start..place.end))?;
         Some((rect.x0.points(), rect.x1.points()))
     }
@@ -121,14 +121,14 @@ impl PageReader<'_> {
     fn extents(&self, columns: &Columns, rows: &[PlacedRow]) -> Vec<Extent> {
         let mut extents: Vec<Option<Extent>> = vec![None; columns.len()];
         let bodies = rows.iter().filter(|row| row.is_body);
-        for (at, piece) in bodies.flat_map(|row| row.pieces.iter().enumerate()) {
-            let is_label = at == 0 && columns.is_label(piece);
-            let column = columns.find(piece).filter(|_| !is_label);
-            let Some((column, own)) = column.zip(self.extent(piece)) else {
+        for (at, cell) in bodies.flat_map(|row| row.cells.iter().enumerate()) {
+            let is_label = at == 0 && columns.is_label(cell);
+            let column = columns.find(cell).filter(|_| !is_label);
+            let Some((column, own)) = column.zip(self.extent(cell)) else {
                 continue;
             };
             // A text over several columns says nothing about one.
-            if piece.kind == Kind::Text && columns.overlapped(piece).len() > 1 {
+            if cell.kind == CellKind::Text && columns.overlapped(cell).len() > 1 {
                 continue;
             }
             extents[column] = Some(match extents[column] {
@@ -153,7 +153,7 @@ impl PageReader<'_> {
     fn labels_right(&self, rows: &[PlacedRow], columns: &Columns) -> f32 {
         let bodies = rows.iter().filter(|row| row.is_body);
         let labels = bodies.filter_map(|row| {
-            let label = row.pieces.first().filter(|piece| columns.is_label(piece))?;
+            let label = row.cells.first().filter(|cell| columns.is_label(cell))?;
             Some(self.extent(label)?.1)
         });
         labels.fold(0.0, f32::max)
@@ -163,7 +163,7 @@ impl PageReader<'_> {
     fn head_rows(
         &self,
         rows: &[PlacedRow],
-        is_stub: impl Fn(&Piece) -> bool,
+        is_stub: impl Fn(&RowCell) -> bool,
         extents: &mut [Extent],
     ) -> Vec<GridRow> {
         let mut stubs: Vec<(f32, GridRow)> = Vec::new();
@@ -173,44 +173,44 @@ impl PageReader<'_> {
                 continue;
             };
             let mut line: Vec<HeadLine> = Vec::new();
-            let mut labels: Vec<Piece> = Vec::new();
-            for piece in &row.pieces {
-                match self.extent(piece) {
-                    Some(extent) if !is_stub(piece) => {
-                        let parts = self.head_parts(piece, extent, extents).into_iter();
-                        line.extend(parts.map(|(piece, x)| HeadLine {
-                            piece,
+            let mut labels: Vec<RowCell> = Vec::new();
+            for cell in &row.cells {
+                match self.extent(cell) {
+                    Some(extent) if !is_stub(cell) => {
+                        let parts = self.head_parts(cell, extent, extents).into_iter();
+                        line.extend(parts.map(|(cell, x)| HeadLine {
+                            cell,
                             x,
                             bottom: rect.y1.points(),
                             height: rect.height(),
                         }));
                     }
-                    _ => labels.push(piece.clone()),
+                    _ => labels.push(cell.clone()),
                 }
             }
             lines.push(line);
             let stub = merged(labels, 1).map(|label| GridRow {
                 at: (self.index, row.line),
-                pieces: vec![label],
+                cells: vec![label],
             });
             stubs.extend(stub.map(|stub| (rect.y1.points(), stub)));
         }
         let mut placed = stubs;
         for head in place_heads(lines, extents) {
             let columns = head.columns();
-            let mut piece = head.piece;
-            let line = piece.places.last().map_or(0, |place| place.line);
-            piece.set_columns(column_number(*columns.start())..column_number(*columns.end()) + 1);
+            let mut cell = head.cell;
+            let line = cell.places.last().map_or(0, |place| place.line);
+            cell.set_columns(column_number(*columns.start())..column_number(*columns.end()) + 1);
             let known = placed
                 .iter_mut()
                 .find(|(bottom, _)| (*bottom - head.bottom).abs() < 1.0);
             match known {
-                Some((_, row)) => row.pieces.push(piece),
+                Some((_, row)) => row.cells.push(cell),
                 None => placed.push((
                     head.bottom,
                     GridRow {
                         at: (self.index, line),
-                        pieces: vec![piece],
+                        cells: vec![cell],
                     },
                 )),
             }
@@ -218,7 +218,7 @@ impl PageReader<'_> {
         placed.sort_by(|one, two| one.0.total_cmp(&two.0));
         let mut rows: Vec<GridRow> = placed.into_iter().map(|(_, row)| row).collect();
         for row in &mut rows {
-            row.pieces.sort_by_key(|piece| piece.columns.start);
+            row.cells.sort_by_key(|cell| cell.columns.start);
         }
         rows
     }
@@ -226,21 +226,21 @@ impl PageReader<'_> {
     // Heads of neighboring columns may be hardly apart.
     fn head_parts(
         &self,
-        piece: &Piece,
+        cell: &RowCell,
         extent: Extent,
         columns: &[Extent],
-    ) -> Vec<(Piece, Extent)> {
-        let whole = || vec![(piece.clone(), extent)];
-        let Some(place) = piece.places.first().filter(|_| piece.places.len() == 1) else {
+    ) -> Vec<(RowCell, Extent)> {
+        let whole = || vec![(cell.clone(), extent)];
+        let Some(place) = cell.places.first().filter(|_| cell.places.len() == 1) else {
             return whole();
         };
-        let chunk = Chunk {
+        let line_cell = LineCell {
             line: place.line,
             at: place.start..place.end,
             x: extent,
         };
-        let mut parts: Vec<(Chunk, usize)> = Vec::new();
-        for part in loose_parts(self.page, &chunk, self.space) {
+        let mut parts: Vec<(LineCell, usize)> = Vec::new();
+        for part in loose_parts(self.page, &line_cell, self.space) {
             let middle = f32::midpoint(part.x.0, part.x.1);
             let distance =
                 |at: &usize| (f32::midpoint(columns[*at].0, columns[*at].1) - middle).abs();
@@ -260,7 +260,7 @@ impl PageReader<'_> {
         }
         parts
             .into_iter()
-            .map(|(part, _)| (self.piece(&part), part.x))
+            .map(|(part, _)| (self.row_cell(&part), part.x))
             .collect()
     }
 
@@ -269,12 +269,12 @@ impl PageReader<'_> {
         let mut placed: Vec<GridRow> = Vec::new();
         let mut is_open = false;
         for (row, is_linked) in rows.into_iter().zip(links) {
-            let pieces = snapped(row.pieces, columns);
+            let cells = snapped(row.cells, columns);
             match placed.last_mut() {
-                Some(above) if is_linked && is_open => join(above, pieces),
+                Some(above) if is_linked && is_open => join(above, cells),
                 _ => placed.push(GridRow {
                     at: (self.index, row.line),
-                    pieces,
+                    cells,
                 }),
             }
             is_open = true;
@@ -303,9 +303,9 @@ impl PageReader<'_> {
             .min(least_of_all / TIGHT);
         let labels = rows.iter().filter_map(|row| {
             let label = row
-                .pieces
+                .cells
                 .first()
-                .filter(|_| row.pieces.len() > 1 || !row.is_body)?;
+                .filter(|_| row.cells.len() > 1 || !row.is_body)?;
             self.extent(label)
         });
         let ends: Vec<f32> = labels.map(|extent| extent.1).collect();
@@ -323,13 +323,10 @@ impl PageReader<'_> {
 
     // Whether the first word of a label had no room behind the label above. `ends` are the right edges of all labels.
     fn is_wrapped(&self, pair: &[PlacedRow], ends: &[f32]) -> bool {
-        let Some(above) = pair[0].pieces.first().and_then(|piece| self.extent(piece)) else {
+        let Some(above) = pair[0].cells.first().and_then(|cell| self.extent(cell)) else {
             return false;
         };
-        let first = pair[1]
-            .pieces
-            .first()
-            .and_then(|piece| piece.places.first());
+        let first = pair[1].cells.first().and_then(|cell| cell.places.first());
         let line = self.page.lines.get(pair[1].line);
         let word = first.zip(line).and_then(|(place, line)| {
             let mut words = line.words.iter();
@@ -345,13 +342,13 @@ impl PageReader<'_> {
 fn unify_labels(rows: &mut [PlacedRow]) {
     let labels: Vec<std::ops::Range<u16>> = rows
         .iter()
-        .filter(|row| row.is_body && row.pieces.len() > 1)
-        .filter_map(|row| row.pieces.first())
-        .filter(|piece| piece.kind == Kind::Text)
-        .map(|piece| piece.columns.clone())
+        .filter(|row| row.is_body && row.cells.len() > 1)
+        .filter_map(|row| row.cells.first())
+        .filter(|cell| cell.kind == CellKind::Text)
+        .map(|cell| cell.columns.clone())
         .collect();
-    for row in rows.iter_mut().filter(|row| row.pieces.len() > 1) {
-        let Some(first) = row.pieces.first_mut() else {
+    for row in rows.iter_mut().filter(|row| row.cells.len() > 1) {
+        let Some(first) = row.cells.first_mut() else {
             continue;
         };
         let own = first.columns.clone();
@@ -359,7 +356,7 @@ fn unify_labels(rows: &mut [PlacedRow]) {
             .iter()
             .filter(|label| label.start < own.end && own.start < label.end);
         if below.count() >= MIN_LABELS {
-            first.kind = Kind::Text;
+            first.kind = CellKind::Text;
         }
     }
 }
@@ -368,38 +365,38 @@ fn column_number(column: usize) -> u16 {
     u16::try_from(column + 1).unwrap_or(u16::MAX - 1)
 }
 
-// The pieces of a row with the numbers of their columns: 0 is that of the labels.
-fn snapped(pieces: Vec<Piece>, columns: &Columns) -> Vec<Piece> {
-    let mut labels: Vec<Piece> = Vec::new();
-    let mut cells: Vec<Piece> = Vec::new();
+// The cells of a row with the numbers of their columns: 0 is that of the labels.
+fn snapped(cells: Vec<RowCell>, columns: &Columns) -> Vec<RowCell> {
+    let mut labels: Vec<RowCell> = Vec::new();
+    let mut values: Vec<RowCell> = Vec::new();
     let mut by_column: BTreeMap<u16, usize> = BTreeMap::new();
-    for (at, mut piece) in pieces.into_iter().enumerate() {
-        let over = columns.overlapped(&piece);
-        let is_label = at == 0 && columns.is_label(&piece);
+    for (at, mut cell) in cells.into_iter().enumerate() {
+        let over = columns.overlapped(&cell);
+        let is_label = at == 0 && columns.is_label(&cell);
         if over.is_empty() || is_label {
             let end = over.last().map_or(1, |last| column_number(*last) + 1);
-            piece.set_columns(0..end);
-            labels.push(piece);
+            cell.set_columns(0..end);
+            labels.push(cell);
             continue;
         }
-        let column = columns.find(&piece).unwrap_or(over[0]);
-        piece.set_columns(column_number(column)..column_number(column) + 1);
+        let column = columns.find(&cell).unwrap_or(over[0]);
+        cell.set_columns(column_number(column)..column_number(column) + 1);
         match by_column.get(&column_number(column)) {
-            Some(known) => cells[*known].append(&format!(" {}", piece.text.clone()), &piece),
+            Some(known) => values[*known].append(&format!(" {}", cell.text.clone()), &cell),
             None => {
-                by_column.insert(column_number(column), cells.len());
-                cells.push(piece);
+                by_column.insert(column_number(column), values.len());
+                values.push(cell);
             }
         }
     }
     let end = labels.first().map_or(1, |label| label.columns.end);
-    let mut all: Vec<Piece> = merged(labels, end).into_iter().collect();
-    all.extend(cells);
+    let mut all: Vec<RowCell> = merged(labels, end).into_iter().collect();
+    all.extend(values);
     all
 }
 
 // Several parts of a label as one that ends before column `end`.
-fn merged(labels: Vec<Piece>, end: u16) -> Option<Piece> {
+fn merged(labels: Vec<RowCell>, end: u16) -> Option<RowCell> {
     let mut labels = labels.into_iter();
     let mut first = labels.next()?;
     for label in labels {
@@ -410,18 +407,18 @@ fn merged(labels: Vec<Piece>, end: u16) -> Option<Piece> {
 }
 
 // Adds a line to the row that it goes on.
-fn join(row: &mut GridRow, pieces: Vec<Piece>) {
-    for piece in pieces {
+fn join(row: &mut GridRow, cells: Vec<RowCell>) {
+    for cell in cells {
         let same = row
-            .pieces
+            .cells
             .iter_mut()
-            .find(|known| known.columns.start == piece.columns.start);
+            .find(|known| known.columns.start == cell.columns.start);
         match same {
-            Some(known) => known.append(&format!(" {}", piece.text), &piece),
-            None => row.pieces.push(piece),
+            Some(known) => known.append(&format!(" {}", cell.text), &cell),
+            None => row.cells.push(cell),
         }
     }
-    row.pieces.sort_by_key(|piece| piece.columns.start);
+    row.cells.sort_by_key(|cell| cell.columns.start);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::tables::page::TablePage;
 use crate::tables::surroundings::unit_of;
 use crate::text_words::words;
 
-use super::chunks::{Chunk, chunks};
+use super::line_cells::{LineCell, line_cells};
 
 // Fewer rows or numbers are a list or a sentence with figures.
 const MIN_ROWS: usize = 2;
@@ -126,7 +126,7 @@ fn with_heads(
         if has_amounts || is_apart(page, at + 1, MAX_HEAD_GAP) {
             break;
         }
-        match zone.place(page, &chunks(page, at, space)) {
+        match zone.place(page, &line_cells(page, at, space)) {
             LinePlace::Heads => top = at,
             LinePlace::Label if top == first => {}
             LinePlace::Label if is_stub(lines.text_of(at)) => {}
@@ -194,7 +194,7 @@ impl Zone {
         let left = lefts.get(lefts.len() / 2).copied().unwrap_or(0.0);
         let rights = rows.iter().map(|row| right_of(page, *row));
         let labels = rows.iter().filter_map(|row| {
-            let first = chunks(page, *row, space).into_iter().next()?;
+            let first = line_cells(page, *row, space).into_iter().next()?;
             Some(first.x).filter(|x| x.1 <= left)
         });
         let labels = labels.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)));
@@ -204,10 +204,10 @@ impl Zone {
         }
     }
 
-    fn place(&self, page: &Page, chunks: &[Chunk]) -> LinePlace {
-        let is_label = |chunk: &&Chunk| chunk.x.1 <= self.figures.0 && chunk.x.0 < self.labels.1;
-        let labels = chunks.iter().take_while(is_label).count();
-        let heads = &chunks[labels..];
+    fn place(&self, page: &Page, cells: &[LineCell]) -> LinePlace {
+        let is_label = |cell: &&LineCell| cell.x.1 <= self.figures.0 && cell.x.0 < self.labels.1;
+        let labels = cells.iter().take_while(is_label).count();
+        let heads = &cells[labels..];
         let Some(first) = heads.first() else {
             return LinePlace::Label;
         };
@@ -215,12 +215,12 @@ impl Zone {
             return LinePlace::Across;
         };
         let height = line.rect.height();
-        let is_prose = heads.iter().any(|chunk| {
-            let text = line.text.get(chunk.at.clone()).unwrap_or_default();
+        let is_prose = heads.iter().any(|cell| {
+            let text = line.text.get(cell.at.clone()).unwrap_or_default();
             text.split_whitespace().count() > MAX_HEAD_WORDS
         });
         let is_over = first.x.0 + height / 2.0 >= self.labels.1 && first.x.0 < self.figures.1;
-        let is_title = chunks.len() == 1 && self.is_title(page, first, height);
+        let is_title = cells.len() == 1 && self.is_title(page, first, height);
         match is_over && !is_prose && !is_title {
             true => LinePlace::Heads,
             false => LinePlace::Across,
@@ -228,7 +228,7 @@ impl Zone {
     }
 
     // Whether a text is centered over the table with its labels, with space below.
-    fn is_title(&self, page: &Page, text: &Chunk, height: f32) -> bool {
+    fn is_title(&self, page: &Page, text: &LineCell, height: f32) -> bool {
         let off = |left: f32, right: f32| {
             (f32::midpoint(text.x.0, text.x.1) - f32::midpoint(left, right)).abs()
         };

@@ -6,13 +6,13 @@ use std::ops::Range;
 use stemma_document::{ByteSpan, GridLine, Page};
 
 use super::{Place, union};
-use crate::cells::{CellKind, cell_kind};
+use crate::cells::{CellTextKind, cell_text_kind};
 
 /// A cell with text.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct RowCell {
     pub(crate) text: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CellKind,
     /// Columns of the cell itself.
     pub(crate) columns: Range<u16>,
     /// One more than the last column, with those of the signs behind it.
@@ -26,17 +26,17 @@ pub(crate) struct Piece {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CellKind {
     /// A number, or a dash in place of one.
     Figure,
     Text,
 }
 
-impl Piece {
+impl RowCell {
     pub(crate) fn new(text: &str, columns: Range<u16>, place: Place) -> Self {
         Self {
             text: text.to_owned(),
-            kind: Kind::Text,
+            kind: CellKind::Text,
             end: columns.end,
             columns,
             rows: 1,
@@ -58,7 +58,7 @@ impl Piece {
 
     /// A number or a dash; a year alone is rather a head.
     pub(crate) fn is_amount(&self) -> bool {
-        self.kind == Kind::Figure && !self.is_year()
+        self.kind == CellKind::Figure && !self.is_year()
     }
 
     /// Whether it is a year and nothing else, as heads are.
@@ -101,16 +101,16 @@ impl Piece {
 }
 
 /// The cells of a row from the lines that show it.
-pub(crate) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<Piece> {
-    let mut cells: BTreeMap<u16, Piece> = BTreeMap::new();
+pub(crate) fn row_cells(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<RowCell> {
+    let mut cells: BTreeMap<u16, RowCell> = BTreeMap::new();
     for (page, line, grid) in lines {
         let text = pages
             .get(*page)
             .and_then(|page| page.lines.get(*line))
             .map_or("", |line| line.text.as_str());
-        for cell in &grid.cells {
-            let start = cell.start as usize;
-            let end = cell.end as usize;
+        for declared in &grid.cells {
+            let start = declared.start as usize;
+            let end = declared.end as usize;
             let text = text.get(start..end).unwrap_or_default().trim();
             let place = Place {
                 page: *page,
@@ -118,16 +118,16 @@ pub(crate) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) ->
                 start,
                 end,
             };
-            let columns = cell.column..cell.column.saturating_add(cell.columns.max(1));
-            let piece = Piece {
-                rows: cell.rows.max(1),
-                bytes: cell.bytes,
-                ..Piece::new(text, columns, place)
+            let columns = declared.column..declared.column.saturating_add(declared.columns.max(1));
+            let cell = RowCell {
+                rows: declared.rows.max(1),
+                bytes: declared.bytes,
+                ..RowCell::new(text, columns, place)
             };
-            match cells.get_mut(&cell.column) {
-                Some(before) => before.append(&format!(" {text}"), &piece),
+            match cells.get_mut(&declared.column) {
+                Some(before) => before.append(&format!(" {text}"), &cell),
                 None => {
-                    cells.insert(cell.column, piece);
+                    cells.insert(declared.column, cell);
                 }
             }
         }
@@ -135,72 +135,75 @@ pub(crate) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) ->
     with_signs(cells.into_values())
 }
 
-pub(crate) fn with_signs(cells: impl Iterator<Item = Piece>) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut opened: Option<Piece> = None;
+pub(crate) fn with_signs(cells: impl Iterator<Item = RowCell>) -> Vec<RowCell> {
+    let mut joined: Vec<RowCell> = Vec::new();
+    let mut opened: Option<RowCell> = None;
     for mut cell in cells {
-        let kind = cell_kind(&cell.text);
+        let kind = cell_text_kind(&cell.text);
         match kind {
-            CellKind::Opens => {
-                pieces.extend(opened.replace(cell));
+            CellTextKind::Opens => {
+                joined.extend(opened.replace(cell));
                 continue;
             }
-            CellKind::Closes => {
-                if let Some(last) = pieces.last_mut().filter(|last| last.kind == Kind::Figure) {
+            CellTextKind::Closes => {
+                if let Some(last) = joined
+                    .last_mut()
+                    .filter(|last| last.kind == CellKind::Figure)
+                {
                     last.append(&cell.text, &cell);
                     continue;
                 }
             }
-            CellKind::Figure => {
-                cell.kind = Kind::Figure;
+            CellTextKind::Figure => {
+                cell.kind = CellKind::Figure;
                 if let Some(mut sign) = opened.take() {
                     let gap = if sign.text.ends_with('(') { "" } else { " " };
                     sign.append(&format!("{gap}{}", cell.text), &cell);
                     sign.columns = cell.columns;
-                    sign.kind = Kind::Figure;
+                    sign.kind = CellKind::Figure;
                     cell = sign;
                 }
             }
-            CellKind::Text => {}
+            CellTextKind::Text => {}
         }
-        pieces.extend(opened.take());
-        pieces.push(cell);
+        joined.extend(opened.take());
+        joined.push(cell);
     }
-    pieces.extend(opened);
-    pieces
+    joined.extend(opened);
+    joined
 }
 
 /// Joins marks of footnotes from cells of their own to what they mark. `(1)` next to a figure is a mark where its
 /// column has nothing but such marks, and else a negative number.
-pub(crate) fn attach_marks<'a>(rows: impl Iterator<Item = &'a mut Vec<Piece>>) {
-    let mut rows: Vec<&mut Vec<Piece>> = rows.collect();
+pub(crate) fn attach_marks<'a>(rows: impl Iterator<Item = &'a mut Vec<RowCell>>) {
+    let mut rows: Vec<&mut Vec<RowCell>> = rows.collect();
     let mut others: BTreeSet<u16> = BTreeSet::new();
     for row in &rows {
-        for (at, piece) in row.iter().enumerate() {
+        for (at, cell) in row.iter().enumerate() {
             let follows = at
                 .checked_sub(1)
-                .is_some_and(|before| row[before].end == piece.columns.start);
-            if piece.kind == Kind::Figure && !(follows && piece.mark().is_some()) {
-                others.insert(piece.columns.start);
+                .is_some_and(|before| row[before].end == cell.columns.start);
+            if cell.kind == CellKind::Figure && !(follows && cell.mark().is_some()) {
+                others.insert(cell.columns.start);
             }
         }
     }
     for row in &mut rows {
-        let mut pieces: Vec<Piece> = Vec::new();
-        for piece in row.drain(..) {
-            let mark = piece.mark().map(str::to_owned);
+        let mut cells: Vec<RowCell> = Vec::new();
+        for cell in row.drain(..) {
+            let mark = cell.mark().map(str::to_owned);
             let is_mark = mark.as_ref().is_some_and(|mark| {
                 mark.bytes().all(|b| b.is_ascii_alphabetic())
-                    || !others.contains(&piece.columns.start)
+                    || !others.contains(&cell.columns.start)
             });
-            match (pieces.last_mut(), mark.filter(|_| is_mark)) {
+            match (cells.last_mut(), mark.filter(|_| is_mark)) {
                 (Some(last), Some(mark)) => {
-                    last.append("", &piece);
+                    last.append("", &cell);
                     last.marks.push(mark);
                 }
-                _ => pieces.push(piece),
+                _ => cells.push(cell),
             }
         }
-        **row = pieces;
+        **row = cells;
     }
 }

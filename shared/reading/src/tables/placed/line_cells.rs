@@ -18,7 +18,7 @@ const MAX_SPACE: f32 = 0.6;
 
 /// Words of one line without wide gaps between them.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Chunk {
+pub(super) struct LineCell {
     pub(super) line: usize,
     /// Byte range in the line.
     pub(super) at: Range<usize>,
@@ -40,8 +40,8 @@ pub(super) fn space_of(page: &Page) -> f32 {
     space.unwrap_or(USUAL_SPACE).min(MAX_SPACE)
 }
 
-/// The chunks of a line. `space` is the usual space of the page.
-pub(super) fn chunks(page: &Page, line: usize, space: f32) -> Vec<Chunk> {
+/// The cells of a line. `space` is the usual space of the page.
+pub(super) fn line_cells(page: &Page, line: usize, space: f32) -> Vec<LineCell> {
     split(page, line, |gap, figure| {
         let least = match figure {
             true => FIGURE_SPACES * space,
@@ -51,19 +51,19 @@ pub(super) fn chunks(page: &Page, line: usize, space: f32) -> Vec<Chunk> {
     })
 }
 
-/// Splits a chunk of a head at every gap that is wider than a space.
-pub(super) fn loose_parts(page: &Page, chunk: &Chunk, space: f32) -> Vec<Chunk> {
-    let mut parts = split(page, chunk.line, |gap, _| gap >= FIGURE_SPACES * space);
-    parts.retain(|part| chunk.at.start < part.at.end && part.at.start < chunk.at.end);
+/// Splits a cell of a head at every gap that is wider than a space.
+pub(super) fn loose_parts(page: &Page, cell: &LineCell, space: f32) -> Vec<LineCell> {
+    let mut parts = split(page, cell.line, |gap, _| gap >= FIGURE_SPACES * space);
+    parts.retain(|part| cell.at.start < part.at.end && part.at.start < cell.at.end);
     parts
 }
 
-fn split(page: &Page, at: usize, is_break: impl Fn(f32, bool) -> bool) -> Vec<Chunk> {
+fn split(page: &Page, at: usize, is_break: impl Fn(f32, bool) -> bool) -> Vec<LineCell> {
     let Some(line) = page.lines.get(at) else {
         return Vec::new();
     };
     let height = line.rect.height().max(1.0);
-    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut cells: Vec<LineCell> = Vec::new();
     for word in &line.words {
         let range = word.start as usize..word.end as usize;
         let x = (word.x0.points(), word.x1.points());
@@ -71,17 +71,17 @@ fn split(page: &Page, at: usize, is_break: impl Fn(f32, bool) -> bool) -> Vec<Ch
         if is_filler(text) {
             continue;
         }
-        match chunks.last_mut() {
+        match cells.last_mut() {
             Some(last) if !is_break((x.0 - last.x.1) / height, is_figure_part(text)) => {
                 last.at.end = range.end;
                 last.x.1 = last.x.1.max(x.1);
             }
-            _ => chunks.push(Chunk {
+            _ => cells.push(LineCell {
                 line: at,
                 at: range,
                 x,
             }),
         }
     }
-    chunks
+    cells
 }
