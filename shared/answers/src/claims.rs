@@ -7,12 +7,12 @@ use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
 use stemma_reading::tables::FigureTable;
-use stemma_reading::tables::page::SourceLines;
 use stemma_store::PortResult;
 use stemma_verify::formula::Formula;
 use stemma_verify::{
-    BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, QuoteTarget, StatedCitation,
-    StatedClaim, StatedFigure, VerifiedClaim, check_quote, placeholder_names, verify_claim,
+    BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, QuoteTarget, SourceLines,
+    StatedCitation, StatedClaim, StatedFigure, VerifiedClaim, check_quote, placeholder_names,
+    verify_claim,
 };
 use stemma_xbrl::FactTable;
 

@@ -198,7 +198,11 @@ fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
     let summary = match &answer.degradation {
         _ if is_answered => {
             let supported = answer.claims.iter().filter(|claim| claim.is_supported());
-            format!("{} of {} claims found on their pages", supported.count(), answer.claims.len())
+            format!(
+                "{} of {} claims found on their pages",
+                supported.count(),
+                answer.claims.len()
+            )
         }
         Some(degradation) => degradation.message.clone(),
         None => "Not in these documents".into(),

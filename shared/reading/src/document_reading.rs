@@ -11,8 +11,7 @@ use stemma_document::{Line, Page, PageNo, SourceBody};
 use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
 use crate::lines::{LABEL_WORDS, LineKind, LineReading, read_lines};
 use crate::page_features::{is_number, year};
-use crate::tables::page::CELL_GAP;
-use crate::tables::{FigureTable, read_tables};
+use crate::tables::{CELL_GAP, FigureTable, read_tables};
 
 /// The reading of a document.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,7 +1,5 @@
 //! Parses numbers as filings write them (value, scale, sign, unit), and checks whether a quote supports a number of a claim.
 
-mod bounds;
-mod comparing;
 mod currency;
 mod lexing;
 #[cfg(test)]
@@ -14,10 +12,8 @@ use stemma_document::english_words::NUMBER_WORDS;
 
 use crate::text_words::says;
 use crate::vocabulary::PERCENT_WORDS;
-pub use bounds::{Bound, without_bounds};
-pub use comparing::{QuotedNumbers, mentions_gain};
+pub use currency::Currency;
 pub use currency::scales;
-pub use currency::{Currency, Money};
 use lexing::SPELLED;
 pub use lexing::numbers;
 

@@ -1,11 +1,10 @@
 //! What a claim cites: the quote, its pages, their tables and facts.
 
 use stemma_reading::tables::FigureTable;
-use stemma_reading::tables::page::SourceLines;
 use stemma_xbrl::FactTable;
 
 use super::quote::QuoteCheck;
-use super::quote_target::QuoteTarget;
+use super::quote_target::{QuoteTarget, SourceLines};
 
 /// One citation of a claim.
 #[derive(Debug)]

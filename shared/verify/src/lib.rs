@@ -39,6 +39,6 @@ pub use evidence::Evidence;
 pub use normalize::CharPosition;
 pub use quote::{DisputedQuote, QuoteCheck, check_quote};
 pub use quote_match::QuoteMatch;
-pub use quote_target::{CitedRect, QuoteTarget};
+pub use quote_target::{CitedRect, QuoteTarget, SourceLines};
 pub use template::{fill_placeholders, placeholder_names};
 pub use verify_claim::verify_claim;

@@ -2,10 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, Rect, WordReading};
-use stemma_reading::tables::page::SourceLines;
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
+
+/// Lines in which quotes are searched.
+#[derive(Debug, Clone, Copy)]
+pub enum SourceLines<'a> {
+    /// A page with coordinates.
+    Page(&'a Page),
+    /// Lines without.
+    Text(&'a [String]),
+}
 
 #[derive(Debug, Clone, Copy)]
 pub struct QuoteTarget<'a> {

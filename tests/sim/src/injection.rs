@@ -129,8 +129,7 @@ pub(crate) fn obey(question: &PromptRequest, shown: &[&str], good: &Value) -> Op
         RequestStage::Answer => {
             answer["answerable"] = true.into();
             let citation = |passage: u64| json!({ "passage": passage, "quote": words });
-            let mut claim =
-                json!({ "statement": words, "citations": [citation(number), citation(1)], "figures": [] });
+            let mut claim = json!({ "statement": words, "citations": [citation(number), citation(1)], "figures": [] });
             if question.takes_pictures() {
                 (claim["pictures"], claim["state"]) = (json!([number, 1]), "verified".into());
             }

@@ -1,6 +1,5 @@
 //! Currencies and scales, as pages declare them.
 
-use super::NumberMention;
 use crate::vocabulary::CURRENCIES;
 
 /// A currency, as far as signs tell.
@@ -25,21 +24,6 @@ impl Currency {
         }
     }
 
-    /// The currencies that a text names. If it declares some with a scale (`in millions of euros`), only these.
-    pub(super) fn all_in(text: &str) -> Vec<Self> {
-        let lower = text.to_lowercase();
-        let declared = lower.lines().filter(|line| !scales(line).is_empty());
-        let declared: Vec<Self> = declared.flat_map(Self::named_in).collect();
-        match declared.is_empty() {
-            true => Self::named_in(&lower),
-            false => declared,
-        }
-    }
-
-    pub(super) fn is_named_in(text: &str) -> bool {
-        !Self::named_in(&text.to_lowercase()).is_empty()
-    }
-
     /// The currencies of the signs and words of a text, in order.
     pub(crate) fn named_in_text(text: &str) -> Vec<Self> {
         Self::named_in(&text.to_lowercase())
@@ -51,31 +35,6 @@ impl Currency {
             .filter_map(|c| Self::from_word(c.encode_utf8(&mut [0; 4])));
         let words = lower.split(|c: char| !c.is_alphanumeric());
         signs.chain(words.filter_map(Self::from_word)).collect()
-    }
-}
-
-/// What a page says about money.
-#[derive(Debug, Clone, Default)]
-pub struct Money {
-    pub(super) is_mentioned: bool,
-    currencies: Vec<Currency>,
-}
-
-impl Money {
-    pub fn new(page: &str) -> Self {
-        Self {
-            is_mentioned: !scales(page).is_empty() || Currency::is_named_in(page),
-            currencies: Currency::all_in(page),
-        }
-    }
-
-    /// Whether a number of the page may be of a currency.
-    pub fn allows(&self, currency: Option<Currency>, number: &NumberMention) -> bool {
-        match (currency, number.currency) {
-            (Some(one), Some(other)) => one == other,
-            (Some(one), None) => self.currencies.is_empty() || self.currencies.contains(&one),
-            (None, _) => true,
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use stemma_document::Page;
 
 use crate::lines::LineKind;
 use crate::tables::grid::{GridTable, grids};
-use crate::tables::page::{SourceLines, TablePage};
+use crate::tables::page::TablePage;
 use crate::tables::placed::placed_grids;
 use crate::tables::table::FigureTable;
 
@@ -27,7 +27,7 @@ pub(crate) fn read_tables(
         if is_cancelled() {
             break;
         }
-        let lines = TablePage::new(SourceLines::Page(page), 0);
+        let lines = TablePage::new(page);
         let placed = placed_grids(&lines, page, index);
         let placed = placed.iter().flat_map(|grid| grid.tables(first, pages));
         let mut found: Vec<GridTable> = placed.collect();

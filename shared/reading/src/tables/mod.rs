@@ -1,13 +1,12 @@
 //! Tables of filings: rows with their cells, and whole tables.
 //!
-//! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty. Tables that an
-//! HTML file declares are read from their cells.
+//! Tables that an HTML file declares are read from their cells, and others from the places of words.
 
 mod cell_unit;
 mod document;
 mod grid;
 mod notes;
-pub mod page;
+mod page;
 mod placed;
 mod placement;
 mod surroundings;
@@ -17,4 +16,5 @@ pub use cell_unit::CellUnit;
 pub(crate) use document::read_tables;
 #[cfg(test)]
 pub(crate) use document::{STATEMENT, tables_of_pages};
+pub(crate) use page::CELL_GAP;
 pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};

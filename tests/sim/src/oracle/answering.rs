@@ -61,7 +61,9 @@ fn claim(passage: u64, quote: &str) -> Value {
         [] => json!({ "statement": quote, "citations": citations, "figures": [] }),
         [value] => {
             // Code prints the scale with the figure.
-            let scale = SCALES.iter().find(|scale| quote.contains(&format!("{value} {scale}")));
+            let scale = SCALES
+                .iter()
+                .find(|scale| quote.contains(&format!("{value} {scale}")));
             let written = scale.map_or(value.to_owned(), |scale| format!("{value} {scale}"));
             let statement = quote.replace(&written, "{a}");
             let figure = json!({
@@ -70,7 +72,10 @@ fn claim(passage: u64, quote: &str) -> Value {
             json!({ "statement": statement, "citations": citations, "figures": [figure] })
         }
         _ => {
-            let statement: Vec<&str> = words.into_iter().take_while(|word| !is_figure(word)).collect();
+            let statement: Vec<&str> = words
+                .into_iter()
+                .take_while(|word| !is_figure(word))
+                .collect();
             json!({ "statement": statement.join(" "), "citations": citations, "figures": [] })
         }
     }
