@@ -144,6 +144,7 @@ macro_rules! word_lists {
 word_lists! {
     // claims
     SHARE_WORDS: WordList,
+    SHARE_PHRASES: WordList,
     FIGURE_SOURCES: WordList,
     CHANGE_HEADS: WordList,
     DECREASE_STEMS: WordList,

@@ -156,6 +156,17 @@ impl CellFinder<'_, '_> {
         if self.row.is_same(&own) || self.row.is_same(&with_group) {
             return true;
         }
+        // A row may say in a second column where the figure is: `Operating leases · Other liabilities`.
+        let texts = row
+            .cells
+            .iter()
+            .flatten()
+            .filter(|cell| cell.value.is_none());
+        let texts: Vec<&str> = texts.map(|cell| cell.text.as_str()).collect();
+        let with_texts = RowName::new(&format!("{} {}", row.label, texts.join(" ")));
+        if !texts.is_empty() && self.row.is_same(&with_texts) {
+            return true;
+        }
         let title = table.title.as_deref().unwrap_or_default();
         let around = plain_words(&format!("{group} {title}"));
         let stated = &self.row.words;

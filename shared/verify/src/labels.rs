@@ -31,7 +31,9 @@ impl<'s> Labels<'s> {
     /// `figures` are those of the placeholders, in order.
     pub(crate) fn new(filled: &'s FilledText, figures: Vec<Option<&'s BoundFigure>>) -> Self {
         let placeholders = filled.figures.iter().chain(&filled.periods);
-        let bare = blank(&filled.text, placeholders.map(|(at, _)| at));
+        let in_parentheses = parentheses(&filled.text);
+        let hidden = placeholders.map(|(at, _)| at).chain(&in_parentheses);
+        let bare = blank(&filled.text, hidden);
         let used = figures.iter().flatten().flat_map(|figure| &figure.cells);
         Self {
             filled,
@@ -85,6 +87,19 @@ impl<'s> Labels<'s> {
         }
         let other = mentions.iter().find(|mention| !self.is_used(mention));
         other.map_or(Ok(()), differs)
+    }
+
+    /// # Errors
+    /// Names a row of a table that the statement names, and no figure or input of a formula is from.
+    pub(crate) fn check_rows(&self, table: &FigureTable) -> Result<(), String> {
+        let mentions = self.mentions(table);
+        match mentions.iter().find(|mention| !self.is_used(mention)) {
+            None => Ok(()),
+            Some(other) => Err(format!(
+                "no figure is from the row \"{}\"",
+                self.filled.text.get(other.at.clone()).unwrap_or_default()
+            )),
+        }
     }
 
     // The text between the figure before and this one.
@@ -196,6 +211,14 @@ impl<'s> Labels<'s> {
     fn is_named(&self, stems: &[String]) -> bool {
         !self.positions_of(stems).is_empty()
     }
+}
+
+// Labels are compared without what is in parentheses.
+fn parentheses(text: &str) -> Vec<Range<usize>> {
+    let opens = text.match_indices('(').map(|(at, _)| at);
+    opens
+        .filter_map(|start| Some(start..start + text.get(start..)?.find(')')? + 1))
+        .collect()
 }
 
 // The stems of a label; none for one that tells nothing, such as `Total` or `2022`.

@@ -17,6 +17,7 @@ mod evidence;
 mod facts;
 pub mod formula;
 mod labels;
+mod meaning;
 mod normalize;
 mod number;
 mod periods;

@@ -3,12 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use stemma_reading::text_words::blank;
+
 use super::bind::bind_copied;
 use super::claim::{BoundFigure, ClaimState, StatedClaim, StatedFigure, VerifiedClaim};
 use super::computed::bind_computed;
 use super::direction::{check_directions, direction_of};
 use super::evidence::Evidence;
+use super::formula::Formula;
 use super::labels::Labels;
+use super::meaning::NamedResult;
 use super::statement::Statement;
 use super::template::{FilledText, Part, Template, is_name, shown};
 
@@ -233,7 +237,32 @@ impl<'k> ClaimFigures<'k> {
         statement.check_periods()?;
         statement.check_companies()?;
         self.check_labels(filled, evidence)?;
+        self.check_meaning(filled)?;
         check_directions(filled, &find)
+    }
+
+    fn check_meaning(&self, filled: &FilledText) -> Result<(), String> {
+        let placeholders = filled.figures.iter().chain(&filled.periods);
+        let statement = blank(&filled.text, placeholders.map(|(at, _)| at));
+        let computed = filled
+            .figures
+            .iter()
+            .filter_map(|(_, name)| self.find(name))
+            .filter(|figure| figure.is_computed());
+        for figure in computed {
+            let formula = Formula::parse(&figure.formula).map_err(|error| error.to_string())?;
+            let inputs = formula
+                .names()
+                .into_iter()
+                .filter_map(|name| self.find(name));
+            let named = NamedResult {
+                statement: &statement,
+                figure,
+                inputs: inputs.collect(),
+            };
+            named.check()?;
+        }
+        Ok(())
     }
 
     fn check_labels(
@@ -256,6 +285,19 @@ impl<'k> ClaimFigures<'k> {
             let table = tables.find(|table| cell.table.ends_with(&format!("#{}", table.id)));
             if let Some(table) = table {
                 labels.check(index, table)?;
+            }
+        }
+        let used = filled
+            .figures
+            .iter()
+            .filter_map(|(_, name)| self.find(name));
+        let used: Vec<&str> = used
+            .flat_map(|figure| figure.cells.iter().map(|cell| cell.table.as_str()))
+            .collect();
+        for table in evidence.iter().flatten().flat_map(|cited| &cited.tables) {
+            let id = format!("#{}", table.id);
+            if used.iter().any(|used| used.ends_with(&id)) {
+                labels.check_rows(table)?;
             }
         }
         Ok(())
