@@ -179,7 +179,6 @@ impl PageReader {
         let reading = self.readings.line(Some(page), at);
         let label = reading.label(&line.text).map(str::len);
         let mut mentions = self.mentions(line, boxes);
-        mentions.sort_by_key(|mention| (mention.span.start, mention.span.end));
         if let Some(label) = label.filter(|_| has_cells(edges, boxes.fractions(line.rect))) {
             mentions.retain(|mention| (mention.span.start as usize) < label);
         }
@@ -194,7 +193,7 @@ impl PageReader {
         }
     }
 
-    // The number of a reference or a period is not a mention of its own.
+    // In the order of the line. The number of a reference or a period is not a mention of its own.
     fn mentions(&self, line: &Line, boxes: &PageBoxes<'_>) -> Vec<LineMention> {
         let mut found = self.references_in(line, boxes);
         found.extend(
@@ -207,20 +206,25 @@ impl PageReader {
                     span: boxes.span(line, &mention.at),
                 }),
         );
-        for number in numbers(&line.text) {
-            let span = boxes.span(line, &number.at);
-            let is_known =
-                |one: &LineMention| span.start < one.span.end && one.span.start < span.end;
-            if !found.iter().any(is_known) {
-                found.push(LineMention {
-                    kind: role_name(number.role),
-                    value: number.signed_value().map(|value| value.to_string()),
-                    scale: number.own_scale(),
-                    span,
-                });
-            }
-        }
-        found
+        found.sort_by_key(|mention| mention.span.start);
+        let mut all: Vec<LineMention> = numbers(&line.text)
+            .into_iter()
+            .map(|number| LineMention {
+                kind: role_name(number.role),
+                value: number.signed_value().map(|value| value.to_string()),
+                scale: number.own_scale(),
+                span: boxes.span(line, &number.at),
+            })
+            .filter(|number| {
+                let before = found.partition_point(|one| one.span.start < number.span.end);
+                found[..before]
+                    .last()
+                    .is_none_or(|one| one.span.end <= number.span.start)
+            })
+            .collect();
+        all.extend(found);
+        all.sort_by_key(|mention| mention.span.start);
+        all
     }
 
     fn references_in(&self, line: &Line, boxes: &PageBoxes<'_>) -> Vec<LineMention> {
@@ -401,6 +405,24 @@ Total assets                         $ 2,569       1,572";
         assert_eq!(cell.scale, Some(1_000_000));
         assert_eq!(cell.period.as_deref(), Some("2022"));
         assert_eq!(cell.unit.as_deref(), Some("(Dollars in millions)"));
+    }
+
+    #[test]
+    fn a_line_may_have_any_number_of_mentions() {
+        let stored = StoredPage {
+            number: PageNo::FIRST,
+            page: monospaced_page(&"2023 17 ".repeat(50_000)),
+            has_image: true,
+            reading: None,
+        };
+        let reader = PageReader {
+            label: "a".into(),
+            readings: LineReadings::default(),
+            tables: Vec::new(),
+            references: HashMap::new(),
+        };
+        let line = &reader.read(&stored).lines[0];
+        assert_eq!(line.mentions.len(), 100_000);
     }
 
     #[test]

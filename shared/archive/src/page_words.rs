@@ -7,7 +7,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{
     Line, Page, PageNo, PageSpan, PublishedTree, Recognition, Rect, SectionId, SectionSpan,
-    SourceFormat, Word, WordReading,
+    SourceFormat, WordReading,
 };
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
@@ -220,16 +220,20 @@ impl<'p> PageBoxes<'p> {
 
     /// A part of a line. Its box has the words of which it has a letter; without any, it is that of the line.
     pub(crate) fn span(&self, line: &Line, at: &Range<usize>) -> PlacedSpan {
-        let is_inside =
-            |word: &&Word| (word.start as usize) < at.end && at.start < word.end as usize;
-        let first = line.words.iter().find(is_inside);
-        let last = line.words.iter().rfind(is_inside);
+        // A line may have any number of words and mentions, so words are searched and not walked through.
+        let first = line
+            .words
+            .partition_point(|word| word.end as usize <= at.start);
+        let behind = line
+            .words
+            .partition_point(|word| (word.start as usize) < at.end);
+        let inside = line.words.get(first..behind).unwrap_or_default();
         PlacedSpan {
             start: u32::try_from(at.start).unwrap_or(u32::MAX),
             end: u32::try_from(at.end).unwrap_or(u32::MAX),
             rect: self.fractions(Rect {
-                x0: first.map_or(line.rect.x0, |word| word.x0),
-                x1: last.map_or(line.rect.x1, |word| word.x1),
+                x0: inside.first().map_or(line.rect.x0, |word| word.x0),
+                x1: inside.last().map_or(line.rect.x1, |word| word.x1),
                 ..line.rect
             }),
         }
@@ -285,7 +289,7 @@ fn fraction(length: f32, whole: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{DisputedWord, LineRole, PageOrigin, Position, Pt, Turn};
+    use stemma_document::{DisputedWord, LineRole, PageOrigin, Position, Pt, Turn, Word};
 
     use super::*;
 
