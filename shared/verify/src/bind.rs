@@ -48,11 +48,11 @@ pub(crate) fn bind_copied(
         Err(CellError::Differs(reason)) if !figure.row.is_empty() => return Err(reason),
         Err(CellError::Differs(reason) | CellError::NotInTable(reason)) => reason,
     };
-    let spans = cited.quote.spans.iter();
-    let has_prose = spans
-        .filter(|span| !cited.is_in_table(span.target, span.line))
-        .count()
-        > 0;
+    let has_prose = cited
+        .quote
+        .spans
+        .iter()
+        .any(|span| !cited.is_in_table(span.target, span.line));
     match find_in_sentence(figure, &number, cited, statement) {
         Ok(found) => bound.in_sentence(&found),
         Err(reason) if has_prose => Err(reason),
@@ -149,6 +149,7 @@ impl CopiedFigure<'_, '_> {
         let (text, unit_text) = printed(&number.digits, number.is_negative(), measure, unit.scale);
         Ok(BoundFigure {
             name: figure.name.clone(),
+            is_found: true,
             text,
             value: in_units,
             unit: unit_text,

@@ -214,10 +214,11 @@ impl<'s, 'k> Statement<'s, 'k> {
             let name = possessive
                 .map(bare)
                 .or(before.filter(|_| ends_company_name(word)));
-            let is_name = |name: &&str| {
-                name.len() > 1 && name.starts_with(char::is_uppercase) && !self.names(name)
-            };
-            if let Some(name) = name.filter(is_name) {
+            if let Some(name) = name
+                && name.len() > 1
+                && name.starts_with(char::is_uppercase)
+                && !self.names(name)
+            {
                 return Err(format!(
                     "it names {name}, which the cited document does not"
                 ));

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use stemma_reading::numbers::{NumberRole, numbers};
+
 use super::claim::BoundFigure;
 
 // A reply is untrusted input.
@@ -66,20 +68,56 @@ impl Template {
         texts.collect()
     }
 
-    /// The statement with figures: `show` gives the text of a placeholder.
-    pub(crate) fn fill(&self, show: &dyn Fn(&Part) -> String) -> FilledText {
+    pub(crate) fn distinct_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.names() {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+
+    /// The first placeholder without a figure that was found, or without its period.
+    pub(crate) fn problem<'k>(
+        &self,
+        known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
+    ) -> Option<String> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Figure(name) | Part::Period(name) => match known(name) {
+                None => Some(format!("`{name}` is not a figure of the answer")),
+                Some(figure) if !figure.is_found => {
+                    Some(format!("{} was not found on a page", figure.text))
+                }
+                Some(figure) if matches!(part, Part::Period(_)) && figure.period.is_empty() => {
+                    Some(format!("the period of {} is not known", figure.text))
+                }
+                Some(_) => None,
+            },
+        })
+    }
+
+    /// The statement with figures. What is not known is shown by its name.
+    pub(crate) fn fill<'k>(&self, known: &dyn Fn(&str) -> Option<&'k BoundFigure>) -> FilledText {
         let mut filled = FilledText::default();
         for part in &self.parts {
             let start = filled.text.len();
+            let text = text_of(part, known);
             match part {
                 Part::Text(text) => filled.text.push_str(text),
-                Part::Figure(_) | Part::Period(_) => filled.text.push_str(&show(part)),
-            }
-            let at = start..filled.text.len();
-            match part {
-                Part::Text(_) => {}
-                Part::Figure(name) => filled.figures.push((at, name.clone())),
-                Part::Period(name) => filled.periods.push((at, name.clone())),
+                Part::Figure(name) => {
+                    filled.text.push_str(text.as_ref().unwrap_or(name));
+                    filled
+                        .figures
+                        .push((start..filled.text.len(), name.clone()));
+                }
+                Part::Period(name) => {
+                    filled.text.push_str(text.as_ref().unwrap_or(name));
+                    filled
+                        .periods
+                        .push((start..filled.text.len(), name.clone()));
+                }
             }
         }
         filled
@@ -106,37 +144,50 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A text with the figures of an answer in place of `{a}` and `{a.period}`.
-///
-/// # Errors
-/// Names the placeholder that has no figure, or no period.
-pub fn fill_placeholders(text: &str, figures: &[BoundFigure]) -> Result<String, String> {
-    let template = Template::parse(text)?;
-    let mut missing = None;
-    for part in &template.parts {
-        if shown(part, &|name| find(figures, name)).is_none() {
-            missing.get_or_insert(part);
+/// A text with its figures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PrintedText {
+    pub text: String,
+    /// Names of the figures that it uses, each once.
+    pub names: Vec<String>,
+    /// The first placeholder without a figure or period, or number outside of placeholders.
+    pub problem: Option<String>,
+}
+
+/// Prints figures in place of `{a}`, and their periods in place of `{a.period}`.
+pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
+    let template = match Template::parse(text) {
+        Ok(template) => template,
+        Err(problem) => {
+            return PrintedText {
+                text: text.to_owned(),
+                names: Vec::new(),
+                problem: Some(problem),
+            };
         }
-    }
-    match missing {
-        Some(Part::Period(name)) => Err(format!("the period of `{name}` is not known")),
-        Some(Part::Figure(name)) => Err(format!("`{name}` is not a figure")),
-        Some(Part::Text(_)) | None => {
-            let show = |part: &Part| shown(part, &|name| find(figures, name)).unwrap_or_default();
-            Ok(template.fill(&show).text)
-        }
+    };
+    let find = |name: &str| figures.iter().find(|figure| figure.name == name);
+    let problem = template.problem(&find).or_else(|| {
+        let years = figures.iter().flat_map(|figure| &figure.spans);
+        let years: Vec<i32> = years.filter_map(|span| span.year).collect();
+        let number = numbers(&template.bare())
+            .into_iter()
+            .find(|number| match number.role {
+                NumberRole::Name => false,
+                NumberRole::Year => !years.iter().any(|year| number.digits == year.to_string()),
+                NumberRole::Amount | NumberRole::Count => true,
+            });
+        number.map(|number| format!("{} is not read from a page", number.text))
+    });
+    PrintedText {
+        text: template.fill(&find).text,
+        names: template.distinct_names(),
+        problem,
     }
 }
 
-fn find<'f>(figures: &'f [BoundFigure], name: &str) -> Option<&'f BoundFigure> {
-    figures.iter().find(|figure| figure.name == name)
-}
-
-/// What a placeholder shows; `None` if that is not known.
-pub(crate) fn shown<'k>(
-    part: &Part,
-    known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
-) -> Option<String> {
+// What a placeholder shows; `None` if that is not known.
+fn text_of<'k>(part: &Part, known: &dyn Fn(&str) -> Option<&'k BoundFigure>) -> Option<String> {
     match part {
         Part::Text(text) => Some(text.clone()),
         Part::Figure(name) => Some(known(name)?.text.clone()),
@@ -149,30 +200,50 @@ pub(crate) fn shown<'k>(
 
 #[cfg(test)]
 mod tests {
+    use stemma_reading::period::head_period;
+
     use super::*;
 
     #[test]
     fn placeholders_are_filled_or_named() {
         let figure = BoundFigure {
             name: "a".into(),
+            is_found: true,
             text: "$5 million".into(),
             period: "2022".into(),
+            spans: vec![head_period("2022")],
             ..BoundFigure::default()
         };
         let undated = BoundFigure {
             name: "b".into(),
+            is_found: true,
             text: "5%".into(),
             ..BoundFigure::default()
         };
-        let figures = [figure, undated];
-        let fill = |text: &str| fill_placeholders(text, &figures);
-        assert_eq!(
-            fill("Sales were {a} in {a.period}.").as_deref(),
-            Ok("Sales were $5 million in 2022.")
-        );
-        assert_eq!(fill("No figure.").as_deref(), Ok("No figure."));
-        for text in ["{c}", "{b.period}", "{a", "{a b}", "{}", "{1}"] {
-            assert!(fill(text).is_err(), "{text}");
+        let missing = BoundFigure {
+            name: "c".into(),
+            text: "7".into(),
+            ..BoundFigure::default()
+        };
+        let figures = [figure, undated, missing];
+        let printed = print_figures("{a} in {a.period}, {b} of 3M", &figures);
+        assert_eq!(printed.text, "$5 million in 2022, 5% of 3M");
+        assert_eq!(printed.names, ["a", "b"]);
+        assert_eq!(printed.problem, None);
+        assert_eq!(print_figures("Yes, in 2022", &figures).problem, None);
+        for text in [
+            "{c}",
+            "{d}",
+            "{b.period}",
+            "{a",
+            "{a b}",
+            "{}",
+            "{1}",
+            "5%",
+            "{a} of $7",
+            "in 2021",
+        ] {
+            assert!(print_figures(text, &figures).problem.is_some(), "{text}");
         }
     }
 }
