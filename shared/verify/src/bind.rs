@@ -98,6 +98,7 @@ impl CopiedFigure<'_, '_> {
         Ok(BoundFigure {
             row: label.to_owned(),
             column: column.to_owned(),
+            is_older: self.is_older(cell, span),
             direction: is_change.then(|| sign_of(bound.printed)).flatten(),
             cells: vec![ReadCell {
                 table: format!("{}#{}", self.cited.location, cell.table.id),
@@ -105,6 +106,19 @@ impl CopiedFigure<'_, '_> {
                 group: row.group.clone().unwrap_or_default(),
             }],
             ..bound
+        })
+    }
+
+    // Whether the row has a figure of the same length and a later period.
+    fn is_older(&self, cell: &FoundCell<'_>, span: StatedPeriod) -> bool {
+        (0..cell.table.columns.len()).any(|column| {
+            let other = cell
+                .table
+                .cell_period(cell.row, column, self.cited.year_shift);
+            printed_number(cell.table, cell.row, column).is_some()
+                && span.year.is_some()
+                && other.length == span.length
+                && other.order() > span.order()
         })
     }
 

@@ -228,6 +228,16 @@ impl CellFinder<'_, '_> {
         let Some(first) = hits.first().copied() else {
             return Err(CellError::Differs(self.not_there()));
         };
+        let head = self.evidence.tables[first.at.table]
+            .columns
+            .get(first.column);
+        if self.column.words.is_empty()
+            && candidates.len() > 1
+            && head.is_none_or(|head| head.head.is_empty())
+        {
+            let reason = format!("the column of {} could not be read", self.figure.value);
+            return Err(CellError::Differs(reason));
+        }
         let unit = |cell: Candidate| {
             let table = self.evidence.tables[cell.at.table];
             table.cell_unit(cell.at.row, cell.column)

@@ -99,6 +99,8 @@ pub struct BoundFigure {
     pub spans: Vec<StatedPeriod>,
     /// Each cell that it was read from.
     pub(crate) cells: Vec<ReadCell>,
+    /// Whether its row has a figure of a later period.
+    pub(crate) is_older: bool,
     /// Whether its source says that it is a rise or a fall.
     pub(crate) direction: Option<Ordering>,
     /// The value as printed, without its scale.

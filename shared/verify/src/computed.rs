@@ -149,6 +149,7 @@ impl StatedResult<'_> {
         Ok(BoundFigure {
             name: self.figure.name.clone(),
             is_found: true,
+            is_older: self.inputs.iter().all(|input| input.is_older),
             text,
             value: Some(value)
                 .filter(|_| has_scales || measure == Measure::Percent || measure == Measure::Ratio),
