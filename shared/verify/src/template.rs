@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use stemma_reading::numbers::{NumberRole, numbers};
+use stemma_reading::numbers::{Currency, NumberRole, numbers};
+use stemma_reading::vocabulary::{PERCENT_WORDS, SPOKEN_SCALES};
 
 use super::claim::BoundFigure;
 
@@ -102,12 +103,17 @@ impl Template {
     pub(crate) fn fill<'k>(&self, known: &dyn Fn(&str) -> Option<&'k BoundFigure>) -> FilledText {
         let mut filled = FilledText::default();
         for part in &self.parts {
-            let start = filled.text.len();
+            let mut start = filled.text.len();
             let text = text_of(part, known);
             match part {
-                Part::Text(text) => filled.text.push_str(text),
+                Part::Text(text) => filled.text.push_str(filled.without_unit(text)),
                 Part::Figure(name) => {
-                    filled.text.push_str(text.as_ref().unwrap_or(name));
+                    let text = text.as_ref().unwrap_or(name);
+                    // `${a}` repeats the sign of the figure.
+                    let sign = filled.text.pop().filter(|sign| !text.starts_with(*sign));
+                    filled.text.extend(sign);
+                    start = filled.text.len();
+                    filled.text.push_str(text);
                     filled
                         .figures
                         .push((start..filled.text.len(), name.clone()));
@@ -122,6 +128,53 @@ impl Template {
         }
         filled
     }
+}
+
+impl FilledText {
+    // What follows a figure, without the end of its unit: `{a} million`, `{m}%`.
+    fn without_unit<'t>(&self, text: &'t str) -> &'t str {
+        let last = self
+            .figures
+            .last()
+            .filter(|(at, _)| at.end == self.text.len());
+        let figure = last
+            .and_then(|(at, _)| self.text.get(at.clone()))
+            .unwrap_or_default();
+        let unit = match figure.strip_suffix('%') {
+            Some(_) => "%",
+            None => figure.rsplit_once(' ').map_or("", |(_, unit)| unit),
+        };
+        let rest = text
+            .trim_start()
+            .strip_prefix(unit)
+            .filter(|_| !unit.is_empty());
+        match rest {
+            Some(rest) if !rest.starts_with(char::is_alphanumeric) => rest,
+            _ => text,
+        }
+    }
+
+    /// A figure next to which the statement writes a unit of its own.
+    pub(crate) fn with_other_unit(&self) -> Option<&str> {
+        let next_to = |at: &Range<usize>| {
+            let before = self.text.get(..at.start).unwrap_or_default();
+            let after = self.text.get(at.end..).unwrap_or_default().trim_start();
+            let word = after.split(|c: char| !c.is_alphanumeric()).next();
+            before.ends_with(is_currency_sign)
+                || after.starts_with('%')
+                || word.is_some_and(|word| {
+                    SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word)
+                })
+        };
+        let mut figures = self.figures.iter().map(|(at, _)| at);
+        figures
+            .find(|at| next_to(at))
+            .and_then(|at| self.text.get(at.clone()))
+    }
+}
+
+fn is_currency_sign(c: char) -> bool {
+    !c.is_alphanumeric() && Currency::from_word(c.encode_utf8(&mut [0; 4])).is_some()
 }
 
 impl Part {
@@ -179,10 +232,16 @@ pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
             });
         number.map(|number| format!("{} is not read from a page", number.text))
     });
+    let filled = template.fill(&find);
+    let unit = || {
+        filled
+            .with_other_unit()
+            .map(|text| format!("another unit is next to {text}"))
+    };
     PrintedText {
-        text: template.fill(&find).text,
+        problem: problem.or_else(unit),
         names: template.distinct_names(),
-        problem,
+        text: filled.text,
     }
 }
 
@@ -231,7 +290,15 @@ mod tests {
         assert_eq!(printed.names, ["a", "b"]);
         assert_eq!(printed.problem, None);
         assert_eq!(print_figures("Yes, in 2022", &figures).problem, None);
+        assert_eq!(
+            print_figures("${a} million, {b}%", &figures).text,
+            "$5 million, 5%"
+        );
         for text in [
+            "{a} billion",
+            "€{a}",
+            "{b} million",
+            "{a}%",
             "{c}",
             "{d}",
             "{b.period}",

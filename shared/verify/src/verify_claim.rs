@@ -34,6 +34,10 @@ pub fn verify_claim(
     let reason = check_quotes(evidence)
         .or(figures.reason.take())
         .or_else(|| template.problem(&|name| figures.find(name)))
+        .or_else(|| {
+            let text = filled.with_other_unit()?;
+            Some(format!("another unit is next to {text}"))
+        })
         .or_else(|| figures.check_statement(&filled, evidence).err());
     let used = figures.used(claim, &template);
     let is_computed = used.iter().any(|figure| figure.is_computed());
