@@ -8,11 +8,9 @@ use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
 use stemma_reading::tables::FigureTable;
 use stemma_store::PortResult;
-use stemma_verify::formula::Formula;
 use stemma_verify::{
     BoundFigure, ClaimState, Evidence, QuoteCheck, QuoteMatch, QuoteTarget, SourceLines,
-    StatedCitation, StatedClaim, StatedFigure, VerifiedClaim, check_quote, placeholder_names,
-    verify_claim,
+    StatedCitation, StatedClaim, VerifiedClaim, check_quote, verify_claim,
 };
 use stemma_xbrl::FactTable;
 
@@ -125,14 +123,13 @@ pub(super) fn compose_answer(
         }
         let by_sight = composed.named_pictures(stated, pictures);
         let ids = composed.citation_ids(&cited);
-        let own: Vec<ClaimFigure> = stated
+        let own: Vec<ClaimFigure> = verified
             .figures
             .iter()
-            .map(|figure| claim_figure(figure, &verified.figures, &ids))
+            .map(|figure| claim_figure(figure, &ids))
             .collect();
-        let used = shown.iter().filter(|earlier| {
-            uses(stated, &earlier.name) && own.iter().all(|one| one.name != earlier.name)
-        });
+        let used = verified.earlier.iter();
+        let used = used.filter_map(|name| shown.iter().find(|figure| figure.name == *name));
         let all = own.iter().chain(used).cloned().collect();
         figures.extend_from_slice(&verified.figures);
         shown.extend(own);
@@ -153,36 +150,7 @@ pub(super) fn compose_answer(
     Ok(composed)
 }
 
-// Whether the statement or a formula of a claim names a figure.
-fn uses(claim: &StatedClaim, name: &str) -> bool {
-    let formulas = claim.figures.iter().map(|figure| figure.formula.as_str());
-    placeholder_names(&claim.statement)
-        .iter()
-        .any(|used| used == name)
-        || formulas
-            .filter_map(|formula| Formula::parse(formula).ok())
-            .any(|formula| formula.names().contains(name))
-}
-
-// The words of the page; those of the model for a figure that was not found.
-fn claim_figure(
-    stated: &StatedFigure,
-    bound: &[BoundFigure],
-    ids: &[Option<String>],
-) -> ClaimFigure {
-    let Some(figure) = bound.iter().find(|figure| figure.name == stated.name) else {
-        return ClaimFigure {
-            name: one_line(&stated.name),
-            text: one_line(&format!("{} {}", stated.value, stated.unit)),
-            value: None,
-            unit: String::new(),
-            period: String::new(),
-            row: one_line(&stated.row),
-            column: one_line(&stated.column),
-            citation: None,
-            formula: one_line(&stated.formula),
-        };
-    };
+fn claim_figure(figure: &BoundFigure, ids: &[Option<String>]) -> ClaimFigure {
     ClaimFigure {
         name: figure.name.clone(),
         text: figure.text.clone(),

@@ -346,6 +346,8 @@ word_lists! {
     EMPTY_CELLS: WordList,
     COUNTED_THINGS: WordList,
     EXCEPTED_COUNTS: WordList,
+    EXCEPT_WORDS: WordList,
+    PER_WORDS: WordList,
     // titles
     FRONT_MENTIONS: WordList,
     EXHIBIT_INDEXES: WordList,

@@ -48,11 +48,11 @@ pub(crate) fn bind_copied(
         Err(CellError::Differs(reason)) if !figure.row.is_empty() => return Err(reason),
         Err(CellError::Differs(reason) | CellError::NotInTable(reason)) => reason,
     };
-    let spans = cited.quote.spans.iter();
-    let has_prose = spans
-        .filter(|span| !cited.is_in_table(span.target, span.line))
-        .count()
-        > 0;
+    let has_prose = cited
+        .quote
+        .spans
+        .iter()
+        .any(|span| !cited.is_in_table(span.target, span.line));
     match find_in_sentence(figure, &number, cited, statement) {
         Ok(found) => bound.in_sentence(&found),
         Err(reason) if has_prose => Err(reason),
@@ -98,6 +98,7 @@ impl CopiedFigure<'_, '_> {
         Ok(BoundFigure {
             row: label.to_owned(),
             column: column.to_owned(),
+            is_older: self.is_older(cell, span),
             direction: is_change.then(|| sign_of(bound.printed)).flatten(),
             cells: vec![ReadCell {
                 table: format!("{}#{}", self.cited.location, cell.table.id),
@@ -105,6 +106,19 @@ impl CopiedFigure<'_, '_> {
                 group: row.group.clone().unwrap_or_default(),
             }],
             ..bound
+        })
+    }
+
+    // Whether the row has a figure of the same length and a later period.
+    fn is_older(&self, cell: &FoundCell<'_>, span: StatedPeriod) -> bool {
+        (0..cell.table.columns.len()).any(|column| {
+            let other = cell
+                .table
+                .cell_period(cell.row, column, self.cited.year_shift);
+            printed_number(cell.table, cell.row, column).is_some()
+                && span.year.is_some()
+                && other.length == span.length
+                && other.order() > span.order()
         })
     }
 
@@ -149,6 +163,7 @@ impl CopiedFigure<'_, '_> {
         let (text, unit_text) = printed(&number.digits, number.is_negative(), measure, unit.scale);
         Ok(BoundFigure {
             name: figure.name.clone(),
+            is_found: true,
             text,
             value: in_units,
             unit: unit_text,

@@ -118,8 +118,11 @@ impl CellFinder<'_, '_> {
         }
         // `2022` may be the head of a quarter, where no column is of the year.
         for is_whole_year in [true, false] {
-            let is_meant = |cell: &&Candidate| self.is_in_column(**cell, is_whole_year);
-            let in_column: Vec<Candidate> = cells.iter().filter(is_meant).copied().collect();
+            let in_column: Vec<Candidate> = cells
+                .iter()
+                .filter(|cell| self.is_in_column(**cell, is_whole_year))
+                .copied()
+                .collect();
             if !in_column.is_empty() {
                 return Ok(in_column);
             }
@@ -171,8 +174,10 @@ impl CellFinder<'_, '_> {
         let around = plain_words(&format!("{group} {title}"));
         let stated = &self.row.words;
         let before = stated.len().saturating_sub(own.words.len());
-        let is_known = |word: &String| around.contains(word) || self.quoted.contains(word);
-        ends_with(stated, &own.words) && stated[..before].iter().all(is_known)
+        ends_with(stated, &own.words)
+            && stated[..before]
+                .iter()
+                .all(|word| around.contains(word) || self.quoted.contains(word))
     }
 
     // In a table of periods by row, the stated row is a column.
@@ -215,8 +220,13 @@ impl CellFinder<'_, '_> {
         let has_year = self.column.period.year.is_none() || period.year.is_some();
         let row = &table.rows[cell.at.row];
         let group = plain_words(row.group.as_deref().unwrap_or_default());
-        let is_named = |word: &String| own.contains(word) || group.contains(word);
-        is_period && has_year && self.column.names.iter().all(is_named)
+        is_period
+            && has_year
+            && self
+                .column
+                .names
+                .iter()
+                .all(|word| own.contains(word) || group.contains(word))
     }
 
     // The cell that has the value, unless row and column also mean a cell with another one.
@@ -229,6 +239,16 @@ impl CellFinder<'_, '_> {
         let Some(first) = hits.first().copied() else {
             return Err(CellError::Differs(self.not_there()));
         };
+        let head = self.evidence.tables[first.at.table]
+            .columns
+            .get(first.column);
+        if self.column.words.is_empty()
+            && candidates.len() > 1
+            && head.is_none_or(|head| head.head.is_empty())
+        {
+            let reason = format!("the column of {} could not be read", self.figure.value);
+            return Err(CellError::Differs(reason));
+        }
         let unit = |cell: Candidate| {
             let table = self.evidence.tables[cell.at.table];
             table.cell_unit(cell.at.row, cell.column)
@@ -238,15 +258,16 @@ impl CellFinder<'_, '_> {
             table.cell_period(cell.at.row, cell.column, self.evidence.year_shift)
         };
         let same = hits.iter().all(|hit| period(*hit) == period(first));
+        let own = unit(first);
         // A percentage below the same year is another figure, and so is an amount per share of an amount.
-        let is_rival = |cell: &&Candidate| {
+        let rival = rivals.into_iter().find(|cell| {
+            let other = unit(*cell);
             let is_in_row = self.column.words.is_empty() && cell.at == first.at;
-            let (own, other) = (unit(first), unit(**cell));
             !is_in_row
                 && other.is_percent == own.is_percent
                 && (own.is_per_unit || !other.is_per_unit)
-        };
-        match rivals.iter().find(is_rival) {
+        });
+        match rival {
             _ if !same => Err(CellError::Differs(format!(
                 "{} is in several columns, of other periods",
                 self.figure.value
@@ -255,7 +276,7 @@ impl CellFinder<'_, '_> {
             Some(rival) => Err(CellError::Differs(format!(
                 "row and column of {} also mean {}",
                 self.figure.value,
-                self.number_of(*rival)
+                self.number_of(rival)
                     .map_or(String::new(), |number| number.text)
             ))),
         }
@@ -301,24 +322,22 @@ impl ColumnName {
     fn new(text: &str, year_shift: i32) -> Self {
         let words = plain_words(text);
         let period = head_period(text).in_fiscal_year(year_shift);
-        let is_of_period = |word: &String| {
-            HEAD_WORDS.contains(word.as_str())
-                || MONTHS.contains(&word.as_str())
-                || word.starts_with(|c: char| c.is_ascii_digit())
-                || !head_period(word).is_empty()
-        };
-        let names = match period.is_empty() {
-            true => words.clone(),
-            false => words
-                .iter()
-                .filter(|word| !is_of_period(word))
-                .cloned()
-                .collect(),
-        };
+        let names = words
+            .iter()
+            .filter(|word| period.is_empty() || !is_of_period(word))
+            .cloned()
+            .collect();
         Self {
             words,
             names,
             period,
         }
     }
+}
+
+fn is_of_period(word: &str) -> bool {
+    HEAD_WORDS.contains(word)
+        || MONTHS.contains(&word)
+        || word.starts_with(|c: char| c.is_ascii_digit())
+        || !head_period(word).is_empty()
 }

@@ -51,8 +51,10 @@ pub struct VerifiedClaim {
     pub state: ClaimState,
     /// The statement with the figures of the pages; a figure that was not found is shown as stated.
     pub text: String,
-    /// In the order of the claim; those that were not found are left out.
+    /// In the order of the claim, also those that were not found.
     pub figures: Vec<BoundFigure>,
+    /// Names of figures of earlier claims that its statement or formulas use.
+    pub earlier: Vec<String>,
     /// Why it is unverified.
     pub reason: Option<String>,
 }
@@ -66,7 +68,7 @@ pub enum ClaimState {
     Computed,
     /// It has no figure, and all its quotes are on their pages.
     Quoted,
-    /// A model read it from the image of a page. No code gives it this state.
+    /// A model read it from the image of a page, which nothing here can check.
     #[serde(rename = "by_sight")]
     FromImage,
     Unverified,
@@ -76,6 +78,8 @@ pub enum ClaimState {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BoundFigure {
     pub name: String,
+    /// Whether it was; otherwise it is as stated, without a value.
+    pub is_found: bool,
     /// As it is shown: `$1,749 million`.
     pub text: String,
     /// In units: `1749000000`, and 0.05 for 5%. `None` if its scale is not known.
@@ -95,6 +99,8 @@ pub struct BoundFigure {
     pub spans: Vec<StatedPeriod>,
     /// Each cell that it was read from.
     pub(crate) cells: Vec<ReadCell>,
+    /// Whether its row has a figure of a later period.
+    pub(crate) is_older: bool,
     /// Whether its source says that it is a rise or a fall.
     pub(crate) direction: Option<Ordering>,
     /// The value as printed, without its scale.
@@ -128,6 +134,22 @@ pub(crate) struct ReadCell {
 }
 
 impl BoundFigure {
+    /// A figure that was not found, as stated.
+    pub(crate) fn not_found(stated: &StatedFigure) -> Self {
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let at = usize::try_from(stated.citation).ok();
+        Self {
+            name: stated.name.clone(),
+            text: one_line(&format!("{} {}", stated.value, stated.unit)),
+            period: one_line(&stated.column),
+            row: one_line(&stated.row),
+            column: one_line(&stated.column),
+            citation: at.and_then(|at| at.checked_sub(1)),
+            formula: one_line(&stated.formula),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn is_computed(&self) -> bool {
         !self.formula.is_empty()
     }

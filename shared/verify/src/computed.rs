@@ -51,12 +51,15 @@ pub(crate) fn bind_computed<'k>(
     if !has_scales && !are_in_one_table(&inputs) {
         return Err(format!("the scale of {} could not be read", inputs[0].text));
     }
-    let value_of = |input: &BoundFigure| match has_scales {
-        true => input.value,
-        false => Some(input.printed),
-    };
     let value = formula
-        .evaluate(&|name| known(name).and_then(value_of).into_iter().collect())
+        .evaluate(&|name| {
+            let input = known(name);
+            let value = input.and_then(|input| match has_scales {
+                true => input.value,
+                false => Some(input.printed),
+            });
+            value.into_iter().collect()
+        })
         .map_err(|error| error.to_string())?;
     let dimension = dimension_of(&formula, known)?;
     let result = StatedResult {
@@ -71,17 +74,22 @@ pub(crate) fn bind_computed<'k>(
 }
 
 fn check_constants(formula: &Formula) -> Result<(), String> {
-    let is_known = |number: &Decimal| {
-        let whole = i64::try_from(*number)
-            .ok()
-            .filter(|_| number.fract().is_zero());
-        whole.is_some_and(|whole| whole.abs() <= MAX_COUNT || CONSTANTS.contains(&whole))
-            || *number == Decimal::new(5, 1)
-    };
-    match formula.numbers().iter().find(|number| !is_known(number)) {
+    match formula
+        .numbers()
+        .into_iter()
+        .find(|number| !is_constant(*number))
+    {
         Some(number) => Err(format!("the formula has {number}, which no page has")),
         None => Ok(()),
     }
+}
+
+fn is_constant(number: Decimal) -> bool {
+    let whole = i64::try_from(number)
+        .ok()
+        .filter(|_| number.fract().is_zero());
+    whole.is_some_and(|whole| whole.abs() <= MAX_COUNT || CONSTANTS.contains(&whole))
+        || number == Decimal::new(5, 1)
 }
 
 fn are_in_one_table(inputs: &[&BoundFigure]) -> bool {
@@ -140,6 +148,8 @@ impl StatedResult<'_> {
         let period = spans.last().map(|span| printed_period(span, 0));
         Ok(BoundFigure {
             name: self.figure.name.clone(),
+            is_found: true,
+            is_older: self.inputs.iter().all(|input| input.is_older),
             text,
             value: Some(value)
                 .filter(|_| has_scales || measure == Measure::Percent || measure == Measure::Ratio),
@@ -209,20 +219,14 @@ impl StatedResult<'_> {
             },
         };
         let found = scales.iter().find(|scale| {
-            let shown = self.shown(value, measure, **scale);
-            shown.is_some_and(|shown| self.is_rounded(shown))
+            let result = self.in_stated_units(value, measure, **scale);
+            result.is_some_and(|result| self.is_rounded(result))
         });
         found.copied().ok_or_else(|| {
-            let shown = scales
-                .first()
-                .and_then(|scale| self.shown(value, measure, *scale));
-            let shown = shown.map_or_else(String::new, |shown| {
-                shown
-                    .round_dp(self.number.decimals() + 2)
-                    .normalize()
-                    .to_string()
-            });
-            format!("the formula gives {shown}, not {}", self.figure.value)
+            let scale = scales.first().copied().unwrap_or(1);
+            let result = self.in_stated_units(value, measure, scale).unwrap_or(value);
+            let result = result.round_dp(self.number.decimals() + 2).normalize();
+            format!("the formula gives {result}, not {}", self.figure.value)
         })
     }
 
@@ -233,7 +237,7 @@ impl StatedResult<'_> {
     }
 
     // The value in the units in which it is shown.
-    fn shown(&self, value: Decimal, measure: Measure, scale: u64) -> Option<Decimal> {
+    fn in_stated_units(&self, value: Decimal, measure: Measure, scale: u64) -> Option<Decimal> {
         match measure {
             Measure::Percent if self.unit.is_basis_points => value.checked_mul(10_000.into()),
             Measure::Percent => value.checked_mul(100.into()),
@@ -242,13 +246,13 @@ impl StatedResult<'_> {
     }
 
     // A difference of half a unit in the last digit is rounding.
-    fn is_rounded(&self, shown: Decimal) -> bool {
+    fn is_rounded(&self, result: Decimal) -> bool {
         let half = Decimal::new(5, self.number.decimals() + 1);
         let Some(stated) = self.number.signed_value() else {
             return false;
         };
         let is_near = |stated: Decimal| {
-            let difference = stated.checked_sub(shown);
+            let difference = stated.checked_sub(result);
             difference.is_some_and(|difference| difference.abs() <= half)
         };
         let is_fall = self.direction == Some(Ordering::Less) && !stated.is_sign_negative();
@@ -286,7 +290,8 @@ fn dimension_of<'k>(
         }
         Formula::Negative(inner) => of(inner),
         Formula::Binary(operator, left, right) => {
-            let (left, right) = (of(left)?, of(right)?);
+            let left = of(left)?;
+            let right = of(right)?;
             match operator {
                 Operator::Add | Operator::Subtract => sum_of(left, right),
                 Operator::Multiply => Ok(product_of(left, right)),

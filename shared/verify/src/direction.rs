@@ -125,12 +125,14 @@ fn changes<'k>(
 // From the earlier to the later figure of the same rows.
 fn difference(one: &BoundFigure, other: &BoundFigure) -> Option<Ordering> {
     let rows = |figure: &BoundFigure| -> BTreeSet<(String, String)> {
-        let cells = figure.cells.iter();
-        cells
+        figure
+            .cells
+            .iter()
             .map(|cell| (cell.group.clone(), cell.label.clone()))
             .collect()
     };
-    let (first, last) = (one.newest(), other.newest());
+    let first = one.newest();
+    let last = other.newest();
     let lengths_agree =
         first.length.is_none() || last.length.is_none() || first.length == last.length;
     let is_pair = !one.cells.is_empty()
@@ -166,18 +168,18 @@ fn change_of<'k>(
     known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
 ) -> Option<Ordering> {
     let value = |part: &Formula| {
-        let values = |name: &str| known(name).map(|figure| figure.value.unwrap_or(figure.printed));
-        part.evaluate(&|name| values(name).into_iter().collect())
-            .ok()
+        part.evaluate(&|name| {
+            let input = known(name).map(|figure| figure.value.unwrap_or(figure.printed));
+            input.into_iter().collect()
+        })
+        .ok()
     };
-    let between = |one: &Formula, other: &Formula| {
-        let (first, last) = (newest(one, known)?, newest(other, known)?);
-        match first.cmp(&last) {
+    let between =
+        |one: &Formula, other: &Formula| match newest(one, known)?.cmp(&newest(other, known)?) {
             Ordering::Less => Some(compare(value(one)?, value(other)?)),
             Ordering::Greater => Some(compare(value(other)?, value(one)?)),
             Ordering::Equal => None,
-        }
-    };
+        };
     match formula {
         Formula::Binary(Operator::Subtract, left, right) => {
             between(left, right).or_else(|| change_of(left, known))

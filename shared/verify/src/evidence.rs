@@ -50,8 +50,10 @@ impl Evidence<'_> {
     /// The rows of tables that the quote is on.
     pub(crate) fn quoted_rows(&self) -> Vec<RowAt> {
         let places = || {
-            let spans = self.quote.spans.iter();
-            spans.map(|span| self.place(span.target, span.line))
+            self.quote
+                .spans
+                .iter()
+                .map(|span| self.place(span.target, span.line))
         };
         let rows = |place: (u32, u32), is_exact: bool| {
             self.tables
@@ -73,8 +75,9 @@ impl Evidence<'_> {
     /// Whether a line is among the rows of a table.
     pub(crate) fn is_in_table(&self, target: usize, line: usize) -> bool {
         let place = self.place(target, line);
-        let mut tables = self.tables.iter();
-        tables.any(|table| row_at(table, place, false).is_some())
+        self.tables
+            .iter()
+            .any(|table| row_at(table, place, false).is_some())
     }
 }
 
@@ -85,13 +88,9 @@ fn row_at(table: &FigureTable, (page, line): (u32, u32), is_exact: bool) -> Opti
         rows.filter(|(_, row)| row.page == page)
     };
     let same = on_page().find(|(_, row)| row.line == line);
-    let above = || {
-        on_page().find(|(_, row)| row.line > line)?;
+    let found = same.or_else(|| {
+        on_page().find(|(_, row)| !is_exact && row.line > line)?;
         on_page().rfind(|(_, row)| row.line < line)
-    };
-    let found = match is_exact {
-        true => same,
-        false => same.or_else(above),
-    };
+    });
     found.map(|(row, _)| row)
 }

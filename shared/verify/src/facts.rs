@@ -41,14 +41,15 @@ pub(crate) fn check_facts(
         .map_or(row.line + 1, |next| next.line.min(row.line + MAX_ROW_LINES));
     // Lines of facts are counted from 0.
     let lines = row.line.saturating_sub(1)..end.saturating_sub(1);
-    let is_here = |fact: &TaggedFact<'_>| {
-        fact.page.map_or(0, |page| page.get()) == row.page
+    let mut differs = None;
+    for fact in facts.facts() {
+        let is_here = fact.page.map_or(0, |page| page.get()) == row.page
             && fact.line.is_some_and(|line| lines.contains(&line))
             && fact.number().is_some()
-            && has_digits(fact, number)
-    };
-    let mut differs = None;
-    for fact in facts.facts().filter(is_here) {
+            && has_digits(&fact, number);
+        if !is_here {
+            continue;
+        }
         match agrees(&fact, number, span, scale, year_shift) {
             Ok(declared) => return Ok(declared),
             Err(reason) => {

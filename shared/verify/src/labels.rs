@@ -27,6 +27,12 @@ struct Mention {
     at: Range<usize>,
 }
 
+impl Mention {
+    fn is_within(&self, other: &Self) -> bool {
+        other.at.start <= self.at.start && self.at.end <= other.at.end && other.at != self.at
+    }
+}
+
 impl<'s> Labels<'s> {
     /// `figures` are those of the placeholders, in order.
     pub(crate) fn new(filled: &'s FilledText, figures: Vec<Option<&'s BoundFigure>>) -> Self {
@@ -64,13 +70,10 @@ impl<'s> Labels<'s> {
         };
         self.check_group(cell, table)?;
         let before = self.before(index);
-        let inside = |range: &Range<usize>| -> Vec<&Mention> {
-            let in_range = mentions
-                .iter()
-                .filter(|mention| range.start <= mention.at.start && mention.at.end <= range.end);
-            in_range.collect()
-        };
-        let nearest = inside(&before);
+        let nearest: Vec<&Mention> = mentions
+            .iter()
+            .filter(|mention| before.start <= mention.at.start && mention.at.end <= before.end)
+            .collect();
         if let Some(first) = nearest.first() {
             let is_named = nearest.iter().any(|mention| mention.stems == own);
             let is_enumerated = self.is_enumeration(index, &nearest, &mentions);
@@ -171,11 +174,8 @@ impl<'s> Labels<'s> {
                 }
             }
         }
-        let is_within = |one: &Mention, other: &Mention| {
-            other.at.start <= one.at.start && one.at.end <= other.at.end && other.at != one.at
-        };
         let all = mentions.clone();
-        mentions.retain(|one| !all.iter().any(|other| is_within(one, other)));
+        mentions.retain(|one| !all.iter().any(|other| one.is_within(other)));
         mentions.sort_by_key(|mention| mention.at.start);
         mentions
     }
@@ -224,14 +224,15 @@ fn parentheses(text: &str) -> Vec<Range<usize>> {
 // The stems of a label; none for one that tells nothing, such as `Total` or `2022`.
 fn label_stems(label: &str) -> Vec<String> {
     let stems: Vec<String> = Stems::new(&without_parentheses(label)).into_words();
-    let tells = |stem: &String| {
-        !NEUTRAL_LABEL_WORDS.contains(stem.as_str())
-            && !is_stop_word(stem)
-            && stem.contains(char::is_alphabetic)
-            && head_period(stem).is_empty()
-    };
-    match stems.iter().any(tells) {
+    match stems.iter().any(|stem| tells(stem)) {
         true => stems,
         false => Vec::new(),
     }
+}
+
+fn tells(stem: &str) -> bool {
+    !NEUTRAL_LABEL_WORDS.contains(stem)
+        && !is_stop_word(stem)
+        && stem.contains(char::is_alphabetic)
+        && head_period(stem).is_empty()
 }

@@ -1,7 +1,7 @@
 //! Checks claims against the pages that they cite. Pure: no IO, no async and no model.
 //!
 //! A model states each figure of a claim as data: the row and column of a table, or a sentence, or a formula over other figures.
-//! [`verify_claim`] finds each one on its page, writes it into the statement, and checks what the statement says besides. What the page
+//! [`verify_claim`] finds each one on its page, writes it into the statement, and checks the rest of the statement. What the page
 //! does not have as stated is never verified.
 //!
 //! - [`check_quote`]: where a quote is on its page, and how well it matches ([`QuoteTarget`], [`QuoteMatch`]).
@@ -41,5 +41,5 @@ pub use normalize::CharPosition;
 pub use quote::{DisputedQuote, QuoteCheck, check_quote};
 pub use quote_match::QuoteMatch;
 pub use quote_target::{CitedRect, QuoteTarget, SourceLines};
-pub use template::{fill_placeholders, placeholder_names};
+pub use template::{PrintedText, print_figures};
 pub use verify_claim::verify_claim;

@@ -23,8 +23,9 @@ pub(crate) fn period_of(
     let next = figures
         .get(figure + 1)
         .map_or(usize::MAX, |next| next.start);
-    let mut following = periods.iter();
-    let after = following.find(|mention| here < mention.at.start && mention.at.start < next);
+    let after = periods
+        .iter()
+        .find(|mention| here < mention.at.start && mention.at.start < next);
     let before = periods.iter().rfind(|mention| mention.at.start < here);
     let first = figures.first().map_or(0, |figure| figure.start);
     let last = figures.last().map_or(0, |figure| figure.start);
@@ -55,9 +56,8 @@ pub(crate) fn printed_period(period: &StatedPeriod, year_shift: i32) -> String {
     // A year that is named after the one before has no such month.
     let month = month.filter(|_| year_shift == 0 || period.month > Some(2));
     let month = month.map(|month| {
-        let mut letters = month.chars();
-        let first = letters.next().map(|first| first.to_ascii_uppercase());
-        first.into_iter().chain(letters).collect::<String>()
+        let (first, rest) = month.split_at(1);
+        format!("{}{rest}", first.to_uppercase())
     });
     let is_year_end = period.month == Some(MONTHS_OF_YEAR);
     match (period.length, month) {

@@ -152,10 +152,9 @@ impl Sentence {
         let mut periods = period_mentions(&text);
         // `$2,022 million` is not a year.
         periods.retain(|period| {
-            let overlaps = |figure: &NumberMention| {
-                figure.at.start < period.at.end && period.at.start < figure.at.end
-            };
-            !figures.iter().any(overlaps)
+            !figures
+                .iter()
+                .any(|figure| figure.at.start < period.at.end && period.at.start < figure.at.end)
         });
         Self {
             text,
@@ -239,12 +238,13 @@ impl Sentence {
                 .collect()
         };
         let own = hits(at);
-        let is_nearer = |other: usize| {
-            let there = hits(other);
-            there.len() > own.len() || there.len() == own.len() && there != own
-        };
-        let mut others = (0..self.figures.len()).filter(|other| *other != at);
-        match own.is_empty() || others.any(is_nearer) {
+        let mut others = (0..self.figures.len())
+            .filter(|other| *other != at)
+            .map(hits);
+        let is_other = own.is_empty()
+            || others
+                .any(|there| there.len() > own.len() || there.len() == own.len() && there != own);
+        match is_other {
             true => Err(format!(
                 "{} is of something else in its sentence",
                 figure.value

@@ -121,6 +121,8 @@ impl<'s, 'k> Statement<'s, 'k> {
         for mention in &written {
             let fits = match spans().next() {
                 Some(_) => spans().any(|span| span.is_meant_by(&mention.period)),
+                // In a table without heads, nobody knows which period a column is of.
+                None if figures.iter().any(|figure| !figure.cells.is_empty()) => false,
                 None => self.has_year(mention, figures.is_empty()),
             };
             if !fits {
@@ -128,7 +130,12 @@ impl<'s, 'k> Statement<'s, 'k> {
                 return Err(format!("{text} is not a period of its figures"));
             }
         }
-        self.check_pairs(written)
+        // A statement without a period speaks of the newest.
+        let is_undated = written.is_empty() && self.filled.periods.is_empty();
+        match figures.iter().find(|figure| is_undated && figure.is_older) {
+            Some(figure) => Err(format!("the statement does not name {}", figure.period)),
+            None => self.check_pairs(written),
+        }
     }
 
     // Each figure has the period that the statement says next to it.
@@ -214,10 +221,11 @@ impl<'s, 'k> Statement<'s, 'k> {
             let name = possessive
                 .map(bare)
                 .or(before.filter(|_| ends_company_name(word)));
-            let is_name = |name: &&str| {
-                name.len() > 1 && name.starts_with(char::is_uppercase) && !self.names(name)
-            };
-            if let Some(name) = name.filter(is_name) {
+            if let Some(name) = name
+                && name.len() > 1
+                && name.starts_with(char::is_uppercase)
+                && !self.names(name)
+            {
                 return Err(format!(
                     "it names {name}, which the cited document does not"
                 ));

@@ -4,8 +4,7 @@ use stemma_reading::numbers::{Currency, NumberMention};
 use stemma_reading::tables::CellUnit;
 use stemma_reading::text_words::{says, words};
 use stemma_reading::vocabulary::{
-    BASIS_POINTS, CURRENCIES, FIGURE_SOURCES, NUMBER_SCALES, PERCENT_WORDS, POINT_WORDS,
-    SPOKEN_SCALES,
+    BASIS_POINTS, CURRENCIES, NUMBER_SCALES, PER_WORDS, PERCENT_WORDS, POINT_WORDS, SPOKEN_SCALES,
 };
 
 use super::claim::Measure;
@@ -39,9 +38,6 @@ impl StatedUnit {
         let scale = named.iter().find_map(|(word, _)| scale_of(word));
         let is_points = says_any(&lower, &POINT_WORDS);
         let is_basis_points = says_any(&lower, &BASIS_POINTS);
-        let is_unit = |pair: &[(String, _)]| {
-            pair[0].0 == "per" && !FIGURE_SOURCES.contains(pair[1].0.as_str())
-        };
         let is_percent = says(&lower, &PERCENT_WORDS) && !is_points && !is_basis_points;
         Self {
             currency: sign.or_else(word).or_else(|| value?.currency()),
@@ -49,7 +45,7 @@ impl StatedUnit {
             is_percent: is_percent || value.is_some_and(NumberMention::is_percent) && !is_points,
             is_points,
             is_basis_points,
-            is_per_unit: named.windows(2).any(is_unit),
+            is_per_unit: says(&lower, &PER_WORDS),
             name: plain_name(&lower),
         }
     }
@@ -76,9 +72,10 @@ fn says_any(text: &str, phrases: &[&str]) -> bool {
 
 // What is left of a unit without currency, scale and signs.
 fn plain_name(lower: &str) -> String {
-    let is_known = |word: &str| scale_of(word).is_some() || CURRENCIES.get(word).is_some();
     let is_name = lower.chars().all(|c| c.is_alphabetic() || c == ' ');
-    let has_known = lower.split(' ').any(is_known) || says(lower, &PERCENT_WORDS);
+    let mut words = lower.split(' ');
+    let has_known = words.any(|word| scale_of(word).is_some() || CURRENCIES.get(word).is_some())
+        || says(lower, &PERCENT_WORDS);
     match is_name && !has_known && lower.len() <= MAX_UNIT_CHARS {
         true => lower.to_owned(),
         false => String::new(),
@@ -118,21 +115,24 @@ pub(crate) fn measure_of(unit: &CellUnit) -> Measure {
 }
 
 fn sign_of(currency: Currency) -> &'static str {
-    let mut known = CURRENCIES.iter();
-    let sign = known.find(|(sign, _)| {
-        !sign.chars().any(char::is_alphanumeric) && Currency::from_word(sign) == Some(currency)
-    });
-    sign.map_or("", |(sign, _)| sign)
+    CURRENCIES
+        .iter()
+        .map(|(sign, _)| *sign)
+        .find(|sign| {
+            !sign.chars().any(char::is_alphanumeric) && Currency::from_word(sign) == Some(currency)
+        })
+        .unwrap_or_default()
 }
 
 fn scale_word(scale: u64) -> &'static str {
     let mut factor = 1;
-    let mut named = SPOKEN_SCALES.iter();
-    let found = named.find(|_| {
+    for word in SPOKEN_SCALES.iter() {
         factor *= THOUSAND;
-        factor == scale
-    });
-    found.copied().unwrap_or_default()
+        if factor == scale {
+            return word;
+        }
+    }
+    ""
 }
 
 /// A figure as it is shown, and its unit. `digits` have no sign; without a known scale nothing but the number is shown.

@@ -14,54 +14,49 @@ use super::formula::Formula;
 use super::labels::Labels;
 use super::meaning::NamedResult;
 use super::statement::Statement;
-use super::template::{FilledText, Part, Template, is_name, shown};
+use super::template::{FilledText, Template, is_name};
 
 // A reply is untrusted input, and the work grows with the number of figures.
 const MAX_FIGURES: usize = 60;
 
-/// Checks a claim against what it cites: `evidence` has one entry for each citation, `None` where there is no such passage. `known` are
-/// figures of earlier claims, which formulas and placeholders may use.
+/// Checks a claim against what it cites: `evidence` has one entry for each citation, `None` where there is no such passage. `earlier` are
+/// the figures of earlier claims of the answer, which formulas and placeholders may use.
 pub fn verify_claim(
     claim: &StatedClaim,
     evidence: &[Option<Evidence<'_>>],
-    known: &[BoundFigure],
+    earlier: &[BoundFigure],
 ) -> VerifiedClaim {
     let template = match Template::parse(&claim.statement) {
         Ok(template) if claim.figures.len() <= MAX_FIGURES => template,
         Ok(_) => return unreadable(claim, "the claim has too many figures".into()),
         Err(reason) => return unreadable(claim, reason),
     };
-    let mut figures = ClaimFigures::new(known);
+    let mut figures = ClaimFigures::new(earlier);
     figures.bind(claim, evidence, &template);
-    let filled = template.fill(&|part| figures.show(part, claim));
+    let filled = template.fill(&|name| figures.find(name));
     let reason = check_quotes(evidence)
         .or(figures.reason.take())
-        .or_else(|| figures.check_names(&template, claim))
+        .or_else(|| template.problem(&|name| figures.find(name)))
+        .or_else(|| {
+            let text = filled.with_other_unit()?;
+            Some(format!("another unit is next to {text}"))
+        })
         .or_else(|| figures.check_statement(&filled, evidence).err());
-    let uses = |is_computed: bool| {
-        let mut all = claim.figures.iter().map(|figure| figure.name.as_str());
-        let mut named = template.names();
-        let is_such = |name: &str| {
-            let found = figures.find(name);
-            found.is_some_and(|figure| figure.is_computed() == is_computed)
-        };
-        all.any(is_such) || named.any(is_such)
-    };
+    let used = figures.used(claim, &template);
+    let is_computed = used.iter().any(|figure| figure.is_computed());
     let state = match reason {
         Some(_) => ClaimState::Unverified,
-        None if uses(true) => ClaimState::Computed,
-        None if uses(false) => ClaimState::Verified,
-        None => ClaimState::Quoted,
+        None if is_computed => ClaimState::Computed,
+        None if evidence.is_empty() => ClaimState::Unverified,
+        None if used.is_empty() => ClaimState::Quoted,
+        None => ClaimState::Verified,
     };
-    let has_source = !evidence.is_empty() || matches!(state, ClaimState::Computed);
+    let has_source = reason.is_some() || state != ClaimState::Unverified;
     VerifiedClaim {
-        state: if has_source {
-            state
-        } else {
-            ClaimState::Unverified
-        },
+        state,
         text: filled.text,
         reason: reason.or_else(|| (!has_source).then(|| "it cites nothing".to_owned())),
+        earlier: figures.earlier_names(claim, &template),
         figures: figures.in_order(claim),
     }
 }
@@ -71,6 +66,7 @@ fn unreadable(claim: &StatedClaim, reason: String) -> VerifiedClaim {
         state: ClaimState::Unverified,
         text: claim.statement.clone(),
         figures: Vec::new(),
+        earlier: Vec::new(),
         reason: Some(reason),
     }
 }
@@ -100,24 +96,56 @@ fn check_quotes(evidence: &[Option<Evidence<'_>>]) -> Option<String> {
 
 /// The figures of a claim by name, with those of earlier claims.
 struct ClaimFigures<'k> {
-    known: &'k [BoundFigure],
+    earlier: &'k [BoundFigure],
     own: BTreeMap<String, BoundFigure>,
     /// Why the first one that was not found was not.
     reason: Option<String>,
 }
 
 impl<'k> ClaimFigures<'k> {
-    fn new(known: &'k [BoundFigure]) -> Self {
+    fn new(earlier: &'k [BoundFigure]) -> Self {
         Self {
-            known,
+            earlier,
             own: BTreeMap::new(),
             reason: None,
         }
     }
 
     fn find(&self, name: &str) -> Option<&BoundFigure> {
-        let known = || self.known.iter().rfind(|figure| figure.name == name);
-        self.own.get(name).or_else(known)
+        let own = self.own.get(name);
+        own.or_else(|| self.earlier.iter().rfind(|figure| figure.name == name))
+    }
+
+    fn find_bound(&self, name: &str) -> Option<&BoundFigure> {
+        self.find(name).filter(|figure| figure.is_found)
+    }
+
+    // Its own figures, and earlier ones that its statement shows.
+    fn used(&self, claim: &StatedClaim, template: &Template) -> Vec<&BoundFigure> {
+        let own = claim.figures.iter().map(|figure| figure.name.as_str());
+        let names = own.chain(template.names());
+        names.filter_map(|name| self.find_bound(name)).collect()
+    }
+
+    fn earlier_names(&self, claim: &StatedClaim, template: &Template) -> Vec<String> {
+        let formulas = claim
+            .figures
+            .iter()
+            .map(|figure| Formula::parse(&figure.formula));
+        let formulas: Vec<Formula> = formulas.filter_map(Result::ok).collect();
+        let names = formulas
+            .iter()
+            .flat_map(Formula::names)
+            .chain(template.names());
+        let mut earlier: Vec<String> = Vec::new();
+        for name in names {
+            let is_earlier = self.earlier.iter().any(|figure| figure.name == name);
+            if is_earlier && !self.own.contains_key(name) && !earlier.iter().any(|one| one == name)
+            {
+                earlier.push(name.to_owned());
+            }
+        }
+        earlier
     }
 
     fn bind(
@@ -129,7 +157,9 @@ impl<'k> ClaimFigures<'k> {
         let bare = template.bare();
         let mut names: Vec<&str> = Vec::new();
         for figure in &claim.figures {
-            if !is_name(&figure.name) || names.contains(&figure.name.as_str()) {
+            let is_taken = names.contains(&figure.name.as_str())
+                || self.earlier.iter().any(|one| one.name == figure.name);
+            if !is_name(&figure.name) || is_taken {
                 let reason = format!("`{}` is not the name of one figure", figure.name);
                 self.reason.get_or_insert(reason);
             }
@@ -171,7 +201,7 @@ impl<'k> ClaimFigures<'k> {
     ) -> Result<BoundFigure, String> {
         bind_computed(
             figure,
-            &|name| self.find(name).filter(|_| name != figure.name),
+            &|name| self.find_bound(name).filter(|_| name != figure.name),
             direction,
         )
     }
@@ -183,46 +213,10 @@ impl<'k> ClaimFigures<'k> {
             }
             Err(reason) => {
                 self.reason.get_or_insert(reason);
+                let as_stated = BoundFigure::not_found(figure);
+                self.own.insert(figure.name.clone(), as_stated);
             }
         }
-    }
-
-    // A figure that was not found is shown as stated, and a period by the head of its column.
-    fn show(&self, part: &Part, claim: &StatedClaim) -> String {
-        let stated = |name: &str| claim.figures.iter().find(|figure| figure.name == name);
-        shown(part, &|name| self.find(name)).unwrap_or_else(|| match part {
-            Part::Text(text) => text.clone(),
-            Part::Figure(name) => stated(name).map_or_else(
-                || name.clone(),
-                |figure| {
-                    format!("{} {}", figure.value, figure.unit)
-                        .trim()
-                        .to_owned()
-                },
-            ),
-            Part::Period(name) => {
-                stated(name).map_or_else(|| name.clone(), |figure| figure.column.clone())
-            }
-        })
-    }
-
-    // Whether each placeholder has its figure, and its period.
-    fn check_names(&self, template: &Template, claim: &StatedClaim) -> Option<String> {
-        let missing = template
-            .parts
-            .iter()
-            .find(|part| shown(part, &|name| self.find(name)).is_none())?;
-        Some(match missing {
-            Part::Period(name) if self.find(name).is_some() => {
-                format!(
-                    "the period of {} is not known",
-                    self.show(&Part::Figure(name.clone()), claim)
-                )
-            }
-            Part::Text(name) | Part::Figure(name) | Part::Period(name) => {
-                format!("`{name}` is not a figure of the answer")
-            }
-        })
     }
 
     fn check_statement(
@@ -281,8 +275,11 @@ impl<'k> ClaimFigures<'k> {
             let Some((cited, cell)) = cited.zip(figure.cells.first()) else {
                 continue;
             };
-            let mut tables = cited.tables.iter();
-            let table = tables.find(|table| cell.table.ends_with(&format!("#{}", table.id)));
+            let id = cell.table.rsplit('#').next();
+            let table = cited
+                .tables
+                .iter()
+                .find(|table| Some(table.id.as_str()) == id);
             if let Some(table) = table {
                 labels.check(index, table)?;
             }
@@ -304,8 +301,9 @@ impl<'k> ClaimFigures<'k> {
     }
 
     fn in_order(mut self, claim: &StatedClaim) -> Vec<BoundFigure> {
-        let names = claim.figures.iter();
-        names
+        claim
+            .figures
+            .iter()
             .filter_map(|figure| self.own.remove(&figure.name))
             .collect()
     }

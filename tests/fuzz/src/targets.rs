@@ -12,9 +12,7 @@ use stemma_outline::{enrich, structure};
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::stages;
 use stemma_reading::document_reading::DocumentReading;
-use stemma_verify::{
-    ClaimState, Evidence, QuoteTarget, check_quote, fill_placeholders, verify_claim,
-};
+use stemma_verify::{ClaimState, Evidence, QuoteTarget, check_quote, print_figures, verify_claim};
 use stemma_xbrl::FactTable;
 
 use crate::{inputs, invariants, seeds};
@@ -327,7 +325,7 @@ fn claim(bytes: &[u8]) {
                 && quotes.clone().all(|one| one.quote.matched.is_verbatim()),
             "a quote is not on its page"
         );
-        let _ = fill_placeholders(&claim.statement, &verified.figures);
+        let _ = print_figures(&claim.statement, &verified.figures);
     }
 }
 

@@ -8,7 +8,8 @@ use crate::period::{StatedPeriod, head_period, is_only_period, period_mentions};
 use crate::tables::table::{FigureTable, TableCell, TableRow};
 use crate::text_words::{says, words};
 use crate::vocabulary::{
-    CHANGE_HEADS, COUNTED_THINGS, EXCEPTED_COUNTS, FIGURE_SOURCES, PERCENT_WORDS,
+    CHANGE_HEADS, COUNTED_THINGS, EXCEPT_WORDS, EXCEPTED_COUNTS, FIGURE_SOURCES, PER_WORDS,
+    PERCENT_WORDS,
 };
 
 // A percentage below a group of percentages is not larger.
@@ -47,12 +48,9 @@ impl FigureTable {
         let is_per_unit = !is_percent && is_per_unit(row, head, number.as_ref());
         let is_count = !is_percent && !is_per_unit && own_currency.is_none() && counts(row);
         let own_scale = number.as_ref().and_then(NumberMention::own_scale);
-        let declared = || {
-            let texts = [row.label.as_str(), head];
-            texts.into_iter().find_map(single_scale)
-        };
+        let declared = single_scale(&row.label).or_else(|| single_scale(head));
         CellUnit {
-            scale: match own_scale.map(whole).or_else(declared) {
+            scale: match own_scale.map(whole).or(declared) {
                 Some(scale) => Some(scale),
                 None if is_percent || is_per_unit => Some(1),
                 None if is_count && self.excepts_counts() => Some(1),
@@ -87,12 +85,14 @@ impl FigureTable {
     fn excepts_counts(&self) -> bool {
         let unit = self.unit.as_deref().unwrap_or_default();
         let named = words(unit);
-        let except = named.iter().position(|(word, _)| word == "except");
+        let except = named
+            .iter()
+            .position(|(word, _)| EXCEPT_WORDS.contains(word.as_str()));
         except.is_some_and(|except| {
             let rest = named[except..].iter().map(|(word, _)| word.as_str());
             let rest: Vec<&str> = rest.collect();
             rest.windows(2)
-                .any(|pair| pair[0] != "per" && EXCEPTED_COUNTS.contains(pair[1]))
+                .any(|pair| !PER_WORDS.contains(pair[0]) && EXCEPTED_COUNTS.contains(pair[1]))
         })
     }
 
@@ -116,9 +116,8 @@ impl FigureTable {
             .filter(|text| is_only_period(text))
             .map(head_period)
             .find(|period| period.year.is_some());
-        let by_title = || self.title.as_deref().map(head_period_of_one_year);
         by_row
-            .or_else(by_title)
+            .or_else(|| self.title.as_deref().map(head_period_of_one_year))
             .map_or(own, |period| period.or(own).in_fiscal_year(year_shift))
     }
 
@@ -163,11 +162,15 @@ fn is_per_unit(row: &TableRow, head: &str, number: Option<&NumberMention>) -> bo
 
 fn names_unit(text: &str) -> bool {
     let named = words(text);
-    // `Cash per consolidated balance sheets`
-    let is_unit =
-        |pair: &[(String, _)]| pair[0].0 == "per" && !FIGURE_SOURCES.contains(pair[1].0.as_str());
+    let has_unit = named.windows(2).any(|pair| {
+        // `Cash per consolidated balance sheets`
+        PER_WORDS.contains(pair[0].0.as_str()) && !FIGURE_SOURCES.contains(pair[1].0.as_str())
+    });
     // `(in millions, except per share amounts)` may be over one column alone.
-    named.windows(2).any(is_unit) && !named.iter().any(|(word, _)| word == "except")
+    has_unit
+        && !named
+            .iter()
+            .any(|(word, _)| EXCEPT_WORDS.contains(word.as_str()))
 }
 
 fn counts(row: &TableRow) -> bool {

@@ -3,7 +3,7 @@
 use stemma_filings::monospaced_page;
 
 use super::{Document, citation, copied};
-use crate::{ClaimState, StatedClaim, fill_placeholders};
+use crate::{ClaimState, StatedClaim, print_figures};
 
 fn document(text: &str) -> Document {
     Document::new(vec![monospaced_page(text)])
@@ -292,8 +292,19 @@ Costs were $6 million in 2022.",
         "Costs were $6 million in 2022, 75% of sales."
     );
     let figures = [sales.figures, verified.figures].concat();
+    assert_eq!(verified.earlier, ["a"]);
     assert_eq!(
-        fill_placeholders("{m} of {a}", &figures).as_deref(),
-        Ok("75% of $8 million")
+        print_figures("{m} of {a}", &figures).text,
+        "75% of $8 million"
     );
+    // A figure that was not found is no input.
+    let wrong = text.verify(&claim(
+        "Sales were {a}.",
+        "Sales were $8 million in 2022.",
+        "9",
+        "",
+    ));
+    assert_eq!(wrong.figures.len(), 1);
+    let costs = text.verify_with(&costs, &wrong.figures);
+    assert_eq!(costs.state, ClaimState::Unverified);
 }

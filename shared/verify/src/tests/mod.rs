@@ -2,6 +2,7 @@
 
 mod documents;
 mod faults;
+mod formulas;
 mod generated;
 mod hostile;
 mod tables;
