@@ -9,6 +9,7 @@ use stemma_reading::tokenizer::is_stop_word;
 use stemma_reading::vocabulary::NEUTRAL_LABEL_WORDS;
 
 use super::claim::{BoundFigure, ReadCell};
+use super::meaning::is_measure;
 use super::template::FilledText;
 use super::words::Stems;
 
@@ -95,8 +96,13 @@ impl<'s> Labels<'s> {
     /// # Errors
     /// Names a row of a table that the statement names, and no figure or input of a formula is from.
     pub(crate) fn check_rows(&self, table: &FigureTable) -> Result<(), String> {
+        let mut figures = self.figures.iter().flatten();
+        let is_result = figures.any(|figure| figure.is_computed());
         let mentions = self.mentions(table);
-        match mentions.iter().find(|mention| !self.is_used(mention)) {
+        let is_other = |mention: &&Mention| {
+            !self.is_used(mention) && !(is_result && is_measure(&mention.stems))
+        };
+        match mentions.iter().find(is_other) {
             None => Ok(()),
             Some(other) => Err(format!(
                 "no figure is from the row \"{}\"",

@@ -59,8 +59,8 @@ impl NamedResult<'_> {
         };
         let bare = without_labels(self.statement, &self.inputs);
         let expected = self
-            .measure()
-            .or_else(|| self.share())
+            .share()
+            .or_else(|| self.measure(&bare))
             .or_else(|| self.average(&bare, &inputs))
             .or_else(|| self.change(&bare));
         match expected {
@@ -71,9 +71,9 @@ impl NamedResult<'_> {
         }
     }
 
-    // The values of the measure that the statement names, as far as the rows of the inputs are its lines.
-    fn measure(&self) -> Option<(Vec<Decimal>, String)> {
-        let statement = Stems::new(self.statement);
+    // The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
+    fn measure(&self, bare: &str) -> Option<(Vec<Decimal>, String)> {
+        let statement = Stems::new(bare);
         let named = MEASURES.measures.iter().flat_map(|measure| {
             let names = measure.names.iter();
             names.map(move |name| (Stems::new(name).into_words(), name, measure))
@@ -82,12 +82,12 @@ impl NamedResult<'_> {
             .filter(|(stems, ..)| !statement.positions_of(stems).is_empty())
             .max_by_key(|(stems, ..)| stems.len())?;
         let values = |line: &str| self.values_of(line);
-        let values: Vec<Decimal> = measure
+        let values = measure
             .formulas
             .iter()
             .filter_map(|formula| Formula::parse(formula).ok()?.evaluate(&values).ok())
             .collect();
-        (!values.is_empty()).then(|| (values, format!("the {name}")))
+        Some((values, format!("the {name}")))
     }
 
     fn values_of(&self, line: &str) -> Vec<Decimal> {
@@ -147,6 +147,12 @@ impl NamedResult<'_> {
         let change = later.checked_sub(earlier)?.checked_div(earlier.abs())?;
         is_one_row.then(|| (vec![change, -change], "the change".into()))
     }
+}
+
+/// Whether stems are the name of a measure, which may also be a row of a table.
+pub(crate) fn is_measure(stems: &[String]) -> bool {
+    let mut names = MEASURES.measures.iter().flat_map(|measure| &measure.names);
+    names.any(|name| Stems::new(name).into_words() == stems)
 }
 
 // The words of a line that tell it from others.
