@@ -156,7 +156,8 @@ impl FilledText {
 
     /// A figure next to which the statement writes a unit of its own.
     pub(crate) fn with_other_unit(&self) -> Option<&str> {
-        let next_to = |at: &Range<usize>| {
+        let mut figures = self.figures.iter().map(|(at, _)| at);
+        let found = figures.find(|at| {
             let before = self.text.get(..at.start).unwrap_or_default();
             let after = self.text.get(at.end..).unwrap_or_default().trim_start();
             let word = after.split(|c: char| !c.is_alphanumeric()).next();
@@ -165,11 +166,8 @@ impl FilledText {
                 || word.is_some_and(|word| {
                     SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word)
                 })
-        };
-        let mut figures = self.figures.iter().map(|(at, _)| at);
-        figures
-            .find(|at| next_to(at))
-            .and_then(|at| self.text.get(at.clone()))
+        });
+        found.and_then(|at| self.text.get(at.clone()))
     }
 }
 
