@@ -29,10 +29,10 @@ with citations: the number of a passage, and words copied from it letter for let
 ends of lines. Write no figures into statements: {a} is where figure a goes and {a.period} where its period goes. Code prints value, unit \
 and period as the page has them. `figures` lists each figure of the claim under a short name, unique in the answer. A figure that is copied \
 has citation, the position of its citation in the claim from 1; value as printed, with parentheses or minus sign; unit with scale, such as \
-$ million, %, shares; row and column, the label of its row and the head of its column as printed. Both are empty for a figure in a sentence, \
+$ million, %, shares; row and column, the label of its row and the whole head of its column as printed. Both are empty for a figure in a sentence, \
 whose citation quotes few words around that one number. A figure that you work out has a formula over names of figures, also of earlier \
-claims, which are not listed again: + - * / ^, parentheses, avg, sum, min, max, abs, sqrt, count, cagr(first, last, years), and constants \
-such as 100, 365 and 1,000. Operands keep the printed sign: use abs() where it only marks an outflow. Its value is the result, rounded as the \
+claims, which are not listed again: + - * / ^, parentheses, avg, sum, min, max, abs, sqrt, count, cagr(first, last, years), and constants: \
+numbers up to 12, 52, 100, 360, 365, 1,000 and 1,000,000. Operands keep the printed sign: use abs() where it only marks an outflow. Its value is the result, rounded as the \
 question asks, its unit the unit of the result; a share times 100 is in %. Its citation is 0 and row and column are empty. Compare and \
 add only figures of the same kind. `answer` is the final answer: value is {a}, or a few words; period is {a.period}. For a judgement value is \
 the verdict, and criterion names the measure and limit it rests on. If the question defines no variant of a measure, take the usual one and \
@@ -282,6 +282,13 @@ fn short_line(text: &str, max_chars: usize) -> String {
 mod tests {
     use super::*;
     use stemma_verify::{StatedCitation, StatedClaim};
+
+    #[test]
+    fn instructions_and_schema_leave_the_prompt_to_passages() {
+        let schema = answer_schema(false).json.to_string();
+        let tokens = stemma_llm::tokens::count(INSTRUCTIONS) + stemma_llm::tokens::count(&schema);
+        assert!(tokens <= 1_200, "{tokens}");
+    }
 
     #[test]
     fn oversized_replies_are_rejected() {
