@@ -100,7 +100,7 @@ pub(super) fn compose_answer(
     let mut composed = ComposedAnswer::default();
     // Formulas and the final answer may use figures of all claims before.
     let mut figures: Vec<BoundFigure> = Vec::new();
-    let mut shown: Vec<ClaimFigure> = Vec::new();
+    let mut earlier: Vec<ClaimFigure> = Vec::new();
     for stated in &draft.claims {
         let cited = composed.check_citations(stated, context, collection, keep);
         let evidence: Vec<Option<Evidence<'_>>> = cited
@@ -128,11 +128,13 @@ pub(super) fn compose_answer(
             .iter()
             .map(|figure| claim_figure(figure, &ids))
             .collect();
-        let used = verified.earlier.iter();
-        let used = used.filter_map(|name| shown.iter().find(|figure| figure.name == *name));
+        let used = verified
+            .earlier
+            .iter()
+            .filter_map(|name| earlier.iter().find(|figure| figure.name == *name));
         let all = own.iter().chain(used).cloned().collect();
         figures.extend_from_slice(&verified.figures);
-        shown.extend(own);
+        earlier.extend(own);
         composed.push_claim(verified, &ids, all, by_sight);
     }
     let stated = draft.final_answer.clone();
