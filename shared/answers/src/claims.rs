@@ -133,7 +133,12 @@ pub(super) fn compose_answer(
             .iter()
             .filter_map(|name| earlier.iter().find(|figure| figure.name == *name));
         let all = own.iter().chain(used).cloned().collect();
-        figures.extend_from_slice(&verified.figures);
+        // What is wrong with a claim may be its figures.
+        let is_supported = verified.state != ClaimState::Unverified;
+        figures.extend(verified.figures.iter().map(|figure| BoundFigure {
+            is_found: figure.is_found && is_supported,
+            ..figure.clone()
+        }));
         earlier.extend(own);
         composed.push_claim(verified, &ids, all, by_sight);
     }

@@ -190,7 +190,20 @@ fn check_the_whole_path(dialect: &'static str) {
             .filter(|claim| claim["text"].as_str().unwrap().contains(text))
             .collect()
     };
-    let quoting = about(&number);
+    let citations = answer["citations"].as_array().unwrap();
+    let quoting: Vec<&Value> = claims
+        .iter()
+        .filter(|claim| {
+            citations.iter().any(|citation| {
+                let quote = citation["quote"].as_str().unwrap();
+                quote.contains(&number)
+                    && claim["citations"]
+                        .as_array()
+                        .unwrap()
+                        .contains(&citation["id"])
+            })
+        })
+        .collect();
     assert!(!quoting.is_empty(), "{answer:#}");
     for claim in quoting {
         assert_eq!(claim["state"], "unverified", "{answer:#}");

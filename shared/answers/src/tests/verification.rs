@@ -150,6 +150,26 @@ async fn false_claims_are_never_marked_verified() {
 }
 
 #[tokio::test]
+async fn figures_of_unverified_claims_are_not_computed_with() {
+    let doubled = claim_with_figures(
+        "Twice that is {m}.",
+        &[(1, CAPEX_ROW)],
+        &[computed("m", "3,498", "million", "abs(a) * 2")],
+    );
+    let mut capex = capex_claim();
+    let answer = ask(&json!([capex, doubled])).await;
+    assert_eq!(answer.claims[1].state, ClaimState::Computed, "{answer:#?}");
+    capex["statement"] = json!("Purchases of property were {a}, and 5 others.");
+    let answer = ask(&json!([capex, doubled])).await;
+    let states: Vec<ClaimState> = answer.claims.iter().map(|claim| claim.state).collect();
+    assert_eq!(
+        states,
+        [ClaimState::Unverified, ClaimState::Unverified],
+        "{answer:#?}"
+    );
+}
+
+#[tokio::test]
 async fn a_statement_without_figures_is_quoted() {
     let answer = ask(&json!([claim(
         "They buy property, plants and equipment.",
