@@ -99,7 +99,7 @@ class TableReader(Reader):
 
     def other_row(self, rows, row, at):
         others = [other for other in rows if (other["doc"], other["page"], other["block"]) == (row["doc"], row["page"], row["block"])
-                  and abs(amount(other["values"][at])) != abs(amount(row["values"][at]))]
+                  and at < len(other["values"]) and abs(amount(other["values"][at])) != abs(amount(row["values"][at]))]
         return self.random.choice(others) if others else None
 
     def figure(self, name, at, row, column, value=None, unit=None):

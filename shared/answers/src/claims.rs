@@ -135,9 +135,10 @@ pub(super) fn compose_answer(
         let all = own.iter().chain(used).cloned().collect();
         // What is wrong with a claim may be its figures.
         let is_supported = verified.state != ClaimState::Unverified;
-        figures.extend(verified.figures.iter().map(|figure| BoundFigure {
-            is_found: figure.is_found && is_supported,
-            ..figure.clone()
+        figures.extend(verified.figures.iter().map(|figure| {
+            let mut figure = figure.clone();
+            figure.is_found &= is_supported;
+            figure
         }));
         earlier.extend(own);
         composed.push_claim(verified, &ids, all, by_sight);
