@@ -100,7 +100,7 @@ impl<'s> Labels<'s> {
         let is_result = figures.any(|figure| figure.is_computed());
         let mentions = self.mentions(table);
         let is_other = |mention: &&Mention| {
-            !self.is_used(mention) && !(is_result && is_measure(&mention.stems))
+            !(self.is_used(mention) || is_result && is_measure(&mention.stems))
         };
         match mentions.iter().find(is_other) {
             None => Ok(()),

@@ -52,7 +52,7 @@ pub(super) fn answer(golds: &[Gold], question: &PromptRequest) -> Value {
 fn claim(passage: u64, quote: &str) -> Value {
     let is_figure = |word: &&str| {
         let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
-        !digits.is_empty() && !(digits.len() == 4 && digits.starts_with(['1', '2']))
+        !(digits.is_empty() || digits.len() == 4 && digits.starts_with(['1', '2']))
     };
     let words: Vec<&str> = quote.split_whitespace().collect();
     let figures: Vec<&str> = words.iter().copied().filter(is_figure).collect();
