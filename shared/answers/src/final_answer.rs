@@ -16,9 +16,17 @@ pub(super) fn bind_final_answer(
     let period = print_figures(&stated.period, figures);
     let has = |claim: &Claim, name: &String| claim.figures.iter().any(|one| one.name == *name);
     let is_judgement = value.names.is_empty() || !stated.criterion.is_empty();
+    // Later claims list a figure that they compute with: the first one states it.
+    let owners: Vec<usize> = value
+        .names
+        .iter()
+        .filter_map(|name| claims.iter().position(|claim| has(claim, name)))
+        .collect();
     let rests_on: Vec<&Claim> = claims
         .iter()
-        .filter(|claim| is_judgement || value.names.iter().any(|name| has(claim, name)))
+        .enumerate()
+        .filter(|(at, _)| is_judgement || owners.contains(at))
+        .map(|(_, claim)| claim)
         .collect();
     let is_proven =
         |claim: &&Claim| matches!(claim.state, ClaimState::Verified | ClaimState::Computed);

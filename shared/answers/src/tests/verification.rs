@@ -298,15 +298,21 @@ async fn a_final_answer_names_the_claims_it_rests_on() {
             "High",
             "more than a tenth of sales",
             false,
-            vec!["c1", "c2"],
+            vec!["c1", "c2", "c3"],
         ),
-        ("High", "", false, vec!["c1", "c2"]),
+        ("High", "", false, vec!["c1", "c2", "c3"]),
         // A figure that no claim has.
         ("{b}", "", false, vec![]),
-        ("1,749", "", false, vec!["c1", "c2"]),
+        ("1,749", "", false, vec!["c1", "c2", "c3"]),
     ] {
         let stated = json!({ "value": value, "period": "{a.period}", "criterion": criterion });
-        let claims = json!([guess, capex_claim()]);
+        // It computes with the figure, and its result is wrong.
+        let wrong = claim_with_figures(
+            "Twice that is {m}.",
+            &[],
+            &[computed("m", "7", "", "a * 2")],
+        );
+        let claims = json!([guess, capex_claim(), wrong]);
         let reply =
             json!({ "answerable": true, "answer": stated, "claims": claims, "confidence": 0.9 });
         let (_, client) = Model::new(move |_| Ok(reply.clone()));
