@@ -57,7 +57,7 @@ pub struct WordLine {
     pub words: Vec<PageWord>,
 }
 
-/// A word, as high as its line; in a line that is turned, its box is that of the line.
+/// A word, as high as its line; in a line that is turned, it has the box of the line.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PageWord {
     /// As written.
@@ -218,7 +218,7 @@ impl<'p> PageBoxes<'p> {
         }
     }
 
-    /// A part of a line. Its box has the words of which it has a letter; without any, it is that of the line.
+    /// A part of a line. Its box covers all words that it touches, or the line if it touches none.
     pub(crate) fn span(&self, line: &Line, at: &Range<usize>) -> PlacedSpan {
         // A line may have any number of words and mentions, so words are searched and not walked through.
         let first = line

@@ -86,7 +86,7 @@ pub struct BoundFigure {
     pub value: Option<Decimal>,
     /// `$ million`, `%`; empty if it is not known.
     pub unit: String,
-    /// As it is shown: `2022`. Empty if it is not known, and for a computed figure that of its newest input.
+    /// As it is shown: `2022`. Empty if it is not known. A computed figure has the period of its newest input.
     pub period: String,
     /// The words of the page; empty in a sentence.
     pub row: String,

@@ -25,7 +25,7 @@ enum Dimension {
     Other,
 }
 
-/// Computes a figure from others by name. `direction` is that of the statement: a fall may be stated without its sign.
+/// Computes a figure from others by name. `direction` comes from the statement: a fall may be stated without its sign.
 ///
 /// # Errors
 /// Says why the formula does not give the value.

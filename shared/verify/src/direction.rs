@@ -53,7 +53,7 @@ pub(crate) fn without_labels(text: &str, figures: &[&BoundFigure]) -> String {
 /// Compares the directions of a statement with its figures.
 ///
 /// # Errors
-/// Says which direction is not that of the figures, or has none.
+/// Says that the figures move in another direction, or have no two periods.
 pub(crate) fn check_directions<'k>(
     filled: &FilledText,
     known: &dyn Fn(&str) -> Option<&'k BoundFigure>,

@@ -147,7 +147,7 @@ impl<'s> Labels<'s> {
             .any(|cell| label_stems(&cell.label) == mention.stems)
     }
 
-    // Whether a label is only that of an input of a formula: `as a share of net sales`.
+    // Whether only an input of a formula has a label: `as a share of net sales`.
     fn is_input(&self, mention: &Mention) -> bool {
         let copied = self
             .figures

@@ -96,7 +96,7 @@ impl FigureTable {
         })
     }
 
-    /// The period of a cell: that of its column, or of its row in a table of periods by row. `year_shift` leads from the year of
+    /// The period of a cell: from its column, or from its row in a table of periods by row. `year_shift` leads from the year of
     /// a date in January or February to the name of its fiscal year.
     pub fn cell_period(&self, row: usize, column: usize, year_shift: i32) -> StatedPeriod {
         let head = self.columns.get(column).map_or("", |column| &column.head);
@@ -202,7 +202,7 @@ fn is_change(head: &str) -> bool {
     says(head, &CHANGE_HEADS)
 }
 
-// The period of a text that names several years is that of none.
+// A text that names several years has no period.
 fn head_period_of_one_year(text: &str) -> StatedPeriod {
     let mentions = period_mentions(text);
     let mut years = mentions.iter().filter_map(|mention| mention.period.year);

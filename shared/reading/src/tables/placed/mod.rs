@@ -365,7 +365,7 @@ fn column_number(column: usize) -> u16 {
     u16::try_from(column + 1).unwrap_or(u16::MAX - 1)
 }
 
-// The cells of a row with the numbers of their columns: 0 is that of the labels.
+// The cells of a row with their column numbers. Column 0 has the labels.
 fn snapped(cells: Vec<RowCell>, columns: &Columns) -> Vec<RowCell> {
     let mut labels: Vec<RowCell> = Vec::new();
     let mut values: Vec<RowCell> = Vec::new();
