@@ -53,6 +53,10 @@ impl Llm for Anthropic {
         self.transport.models().await
     }
 
+    fn provider(&self) -> &'static str {
+        "anthropic"
+    }
+
     fn host(&self) -> &str {
         self.transport.host()
     }

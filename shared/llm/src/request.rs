@@ -35,6 +35,11 @@ pub trait Llm: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The interface of the provider, as OpenTelemetry names it in `gen_ai.provider.name`.
+    fn provider(&self) -> &'static str {
+        "openai"
+    }
+
     /// Host and port of the provider, for rate limit buckets and messages.
     fn host(&self) -> &str {
         "here"

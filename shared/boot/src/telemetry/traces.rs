@@ -202,7 +202,7 @@ fn describe(mut span: SpanData) -> SpanData {
         "task" => (stage, SpanKind::Consumer),
         "publish_batch" => (format!("publish {stage}"), SpanKind::Producer),
         "port" => (value(OPERATION_FIELD).unwrap_or_default(), SpanKind::Client),
-        "call" => ("model call".into(), SpanKind::Client),
+        "call" => (model_call_name(&value), SpanKind::Client),
         "child" => ("extraction child".into(), SpanKind::Client),
         _ => (span.name.to_string(), span.span_kind.clone()),
     };
@@ -217,6 +217,16 @@ fn describe(mut span: SpanData) -> SpanData {
     }
     span.span_kind = kind;
     span
+}
+
+// `chat qwen3:8b`, as the conventions for calls of models have it.
+fn model_call_name(value: &impl Fn(&str) -> Option<String>) -> String {
+    let parts = ["gen_ai.operation.name", "gen_ai.request.model"];
+    parts
+        .into_iter()
+        .filter_map(value)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Exports batches until the channel closes; batches that the collector refuses are dropped.
@@ -375,7 +385,10 @@ mod tests {
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
             let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = PUBLISH_BATCH, outcome = tracing::field::Empty);
-            task.in_scope(|| tracing::info_span!(target: "stemma_llm", "call").in_scope(|| ()));
+            task.in_scope(|| {
+                let call = tracing::info_span!(target: "stemma_llm", "call", gen_ai.operation.name = "chat", gen_ai.request.model = "qwen3:8b");
+                call.in_scope(|| ());
+            });
             task.record("outcome", "done");
             tracing::info_span!(target: "stemma_engine", "publish_batch", traceparent = %PUBLISH_BATCH, span_id = "00f067aa0ba902b7")
                 .in_scope(|| ());
@@ -402,7 +415,7 @@ mod tests {
             (3, "b7ad6b7169203331")
         );
         assert_eq!(
-            span("model call").parent_span_id,
+            span("chat qwen3:8b").parent_span_id,
             span("task").span_context.span_id()
         );
         assert_eq!(

@@ -50,6 +50,7 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     env: Env,
     limiter: Arc<dyn Limiter>,
     client: Arc<C>,
+    provider: &'static str,
     settings: ModelClientSettings,
     // This process's share of the quota while the shared limiter is unavailable, so that an outage of the limiter does not
     // lift the limits. It hears what the shared one hears.
@@ -75,7 +76,8 @@ impl ModelClient {
         llm: Arc<dyn Llm>,
         settings: ModelClientSettings,
     ) -> Self {
-        Self::with_provider(env, limiter, llm, settings)
+        let provider = llm.provider();
+        Self::with_provider(env, limiter, (llm, provider), settings)
     }
 
     /// Makes one call once breaker, rate limits and budget allow it.
@@ -132,7 +134,7 @@ impl ModelClient<dyn Embedder> {
         client: Arc<dyn Embedder>,
         settings: ModelClientSettings,
     ) -> Self {
-        Self::with_provider(env, limiter, client, settings)
+        Self::with_provider(env, limiter, (client, "openai"), settings)
     }
 
     /// Embeds a batch in one call once breaker, rate limits and budget allow it.
@@ -162,6 +164,11 @@ impl ModelClient<dyn Embedder> {
     }
 }
 
+fn record_usage(span: &tracing::Span, usage: TokenUsage) {
+    span.record("gen_ai.usage.input_tokens", usage.prompt_tokens);
+    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+}
+
 /// The stage name of embedding calls.
 pub const EMBED_STAGE: &str = "embed";
 
@@ -175,13 +182,14 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     fn with_provider(
         env: Env,
         limiter: Arc<dyn Limiter>,
-        client: Arc<C>,
+        (client, provider): (Arc<C>, &'static str),
         settings: ModelClientSettings,
     ) -> Self {
         Self {
             env,
             limiter,
             client,
+            provider,
             bulk: AdmissionQueue::new(&settings, Priority::Bulk),
             interactive: AdmissionQueue::new(&settings, Priority::Interactive),
             settings,
@@ -242,17 +250,20 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         };
         let began_ms = self.env.now_ms();
         let calling = CountGuard::new(&self.stats, |stats| &mut stats.in_call);
-        let span = tracing::info_span!(
-            "call",
-            bucket = self.settings.bucket,
-            outcome = field::Empty
-        );
+        let span = self.call_span(call_size);
         let result = call.instrument(span.clone()).await;
         drop(calling);
         let at_ms = self.env.now_ms();
         let took_ms = at_ms.saturating_sub(began_ms);
         let outcome = result.as_ref().map_or_else(LlmError::code, |_| "answered");
         span.record("outcome", outcome);
+        match &result {
+            Ok(reply) => record_usage(&span, reply.usage),
+            Err(error) => {
+                span.record("error.type", outcome);
+                record_usage(&span, error.billed_usage());
+            }
+        }
         metrics::record_call(&self.settings.bucket, outcome, took_ms);
         let used = match &result {
             Ok(reply) => self.cost(reply.usage),
@@ -284,6 +295,25 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             }
             Err(error) => Err(self.on_error(&error, admission, priority, estimated, took_ms)),
         }
+    }
+
+    // With the attributes that OpenTelemetry's conventions name for calls of models.
+    fn call_span(&self, call_size: CallSize) -> tracing::Span {
+        tracing::info_span!(
+            "call",
+            bucket = self.settings.bucket,
+            outcome = field::Empty,
+            gen_ai.operation.name = match call_size.stage {
+                EMBED_STAGE => "embeddings",
+                _ => "chat",
+            },
+            gen_ai.provider.name = self.provider,
+            gen_ai.request.model = self.settings.model,
+            gen_ai.request.max_tokens = call_size.max_output_tokens,
+            gen_ai.usage.input_tokens = field::Empty,
+            gen_ai.usage.output_tokens = field::Empty,
+            "error.type" = field::Empty,
+        )
     }
 
     /// The provider's name of the model.
