@@ -2,8 +2,10 @@
 //! those that are not right are not.
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimState};
+use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimState, ReadSection};
 use stemma_archive::{ApiError, Archive};
+use stemma_reading::text_words::words;
+use stemma_reading::vocabulary::VERDICTS;
 
 use crate::SkippedEntry;
 use crate::match_documents::DocumentMatcher;
@@ -47,9 +49,15 @@ pub struct AnswerRow {
     /// Whether the final answer has the number of the reference, or the answer has all of them. `None` if the reference has
     /// none to compare.
     pub numbers: Option<bool>,
+    /// Whether the answer is yes where the reference answer is, and no where that is no. `None` where it is neither.
+    #[serde(default)]
+    pub verdict: Option<bool>,
     /// Whether all gold pages were put before the model. `None` without gold pages.
     #[serde(default)]
     pub pages_read: Option<bool>,
+    /// Share of the text put before the model that is in sections it cites. `None` if nothing was read.
+    #[serde(default)]
+    pub text_used: Option<f64>,
     /// Whether a verified citation names a gold page. `None` without gold pages.
     pub cited: Option<bool>,
     /// Claims by state.
@@ -131,7 +139,8 @@ pub struct AnswerMeans {
     pub questions: usize,
     /// Share with an answer, rather than a decline or a search result.
     pub answered: f64,
-    /// Share that is right: by the judge, else by its numbers; a refusal if the documents do not say. `None` if nothing tells.
+    /// Share that is right: by the judge, else by its verdict, else by its numbers; a refusal if the documents do not say. `None` if
+    /// nothing tells.
     pub right: Option<f64>,
     /// Answers for which that is known.
     pub right_of: usize,
@@ -147,6 +156,8 @@ pub struct AnswerMeans {
     pub cited: Option<f64>,
     /// Share of answers whose gold pages were all put before the model.
     pub pages_read: Option<f64>,
+    /// Mean share of the text put before the model that is in sections it cites.
+    pub text_used: Option<f64>,
     /// Share of claims whose figures are those of cited cells and sentences.
     pub verified: Option<f64>,
     /// Share of claims with a figure that is computed from such.
@@ -247,6 +258,8 @@ impl AnswerRow {
             reference: question.answer.clone(),
             judged: None,
             numbers: states_reference(question, answer),
+            verdict: gives_verdict(question, answer),
+            text_used: share_used(answer),
             pages_read: (!gold_pages.is_empty()).then(|| {
                 gold_pages
                     .iter()
@@ -278,7 +291,7 @@ impl AnswerRow {
         self.outcome == AnswerOutcome::NotInDocuments
     }
 
-    /// By the judge, else by its numbers. `None` if nothing tells.
+    /// By the judge, else by its verdict, else by its numbers. `None` if nothing tells.
     pub fn is_right(&self) -> Option<bool> {
         if self.is_refusal() || !self.answerable {
             return Some(self.is_refusal() != self.answerable);
@@ -286,6 +299,7 @@ impl AnswerRow {
         let judged = self.judged.as_ref();
         judged
             .map(|judgement| judgement.verdict == AnswerVerdict::Right)
+            .or(self.verdict)
             .or(self.numbers)
     }
 
@@ -333,6 +347,7 @@ impl AnswerMeans {
         let right: Vec<bool> = rows.iter().filter_map(|row| row.is_right()).collect();
         let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
         let pages_read: Vec<bool> = rows.iter().filter_map(|row| row.pages_read).collect();
+        let used: Vec<f64> = rows.iter().filter_map(|row| row.text_used).collect();
         let refusals = |answerable: bool| -> Vec<bool> {
             let questions = rows.iter().filter(|row| row.answerable == answerable);
             questions.map(|row| row.is_refusal()).collect()
@@ -359,6 +374,7 @@ impl AnswerMeans {
             numbers_of: numbers.len(),
             cited: share(&cited),
             pages_read: share(&pages_read),
+            text_used: (!used.is_empty()).then(|| used.iter().sum::<f64>() / used.len() as f64),
             verified: share_of_claims(|claims| claims.verified),
             computed: share_of_claims(|claims| claims.computed),
             quoted: share_of_claims(|claims| claims.quoted),
@@ -407,6 +423,33 @@ fn states_reference(question: &GoldQuestion, answer: &Answer) -> Option<bool> {
         Some(stated) => numbers.are_stated(&stated.value),
         None => numbers.are_stated(&answer.text),
     })
+}
+
+/// What follows a verdict is its reasons, which may differ.
+fn gives_verdict(question: &GoldQuestion, answer: &Answer) -> Option<bool> {
+    let reference = question.answer.as_deref().filter(|_| question.answerable)?;
+    let expected = verdict(reference)?;
+    let stated = answer.final_answer.as_ref();
+    let given = stated.and_then(|stated| verdict(&stated.value));
+    Some(given.or_else(|| verdict(&answer.text)) == Some(expected))
+}
+
+fn verdict(text: &str) -> Option<String> {
+    let words = words(text);
+    let (first, _) = words.first()?;
+    VERDICTS.contains(first).then(|| (*first).to_owned())
+}
+
+fn share_used(answer: &Answer) -> Option<f64> {
+    let tokens = |is_counted: fn(&ReadSection) -> bool| -> u32 {
+        let sections = answer.sections.iter();
+        sections
+            .filter(|section| is_counted(section))
+            .map(|section| section.tokens)
+            .sum()
+    };
+    let all = tokens(|_| true);
+    (all > 0).then(|| f64::from(tokens(|section| section.cited)) / f64::from(all))
 }
 
 fn has_read(answer: &Answer, doc: &str, page: u32) -> bool {
@@ -507,5 +550,29 @@ mod tests {
             serde_json::from_str::<AnswerRow>(&line).unwrap(),
             eval.questions[0]
         );
+    }
+
+    #[tokio::test]
+    async fn a_question_for_a_verdict_is_judged_by_the_verdict() {
+        let scripted = ScriptedAnswerer::default()
+            .with_reply("intensive", "No. Capital spending is 5% of sales [1].");
+        let answer = scripted
+            .answer(&AskRequest::new("Is it capital intensive?"), &mut ())
+            .await
+            .unwrap();
+        for (reference, right) in [
+            ("No, as capital spending is 5.1% of sales.", Some(true)),
+            ("Yes.", Some(false)),
+            ("Noble metals", None),
+        ] {
+            let question = GoldQuestion {
+                answer: Some(reference.into()),
+                ..serde_json::from_str(r#"{"id": 1, "question": "Is it capital intensive?"}"#)
+                    .unwrap()
+            };
+            let row = AnswerRow::new(&question, &answer, &[], 8.0);
+            assert_eq!((row.verdict, row.is_right()), (right, right), "{reference}");
+            assert_eq!(row.text_used, Some(1.0));
+        }
     }
 }

@@ -10,6 +10,8 @@ use stemma_reading::vocabulary::{
 const MAX_NUMBERS: usize = 3;
 /// Scales that a number may be written in without saying so.
 const SILENT_SCALES: [f64; 4] = [1.0, 1e3, 1e6, 1e9];
+/// A larger number whose decimals are all zeros is a rounded one: 381.6 is right for 382.00.
+const ROUNDED_FROM: f64 = 100.0;
 /// Leaves room for binary fractions.
 const SLACK: f64 = 1.000_001;
 /// Words before a number that may be a word such as "fell", and words after it.
@@ -134,7 +136,9 @@ impl AnswerNumber {
             digits.insert_str(0, "0.");
         }
         let value: f64 = digits.parse().ok()?;
-        let decimals = digits.split_once('.').map_or(0, |(_, places)| places.len());
+        let places = digits.split_once('.').map_or("", |(_, places)| places);
+        let is_rounded = value >= ROUNDED_FROM && places.bytes().all(|digit| digit == b'0');
+        let decimals = if is_rounded { 0 } else { places.len() };
         let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0));
         let behind = text[number.at.end..].trim_start_matches([' ', '-']);
         let is_basis_points = BASIS_POINTS.starts(behind);
@@ -289,6 +293,7 @@ mod tests {
             ("$8.70 billion", "It was 8,700 [2] million."),
             ("$8.70 billion", "It was $8,704,000,000."),
             ("24.26", "the turnover was 24.261 times"),
+            ("$382.00", "It was $381.6 million."),
             ("0.66", "The quick ratio is 0.66 [1]"),
             ("0.66", "The quick ratio is .66x"),
             ("65.4%", "a share of 0.654"),
@@ -318,6 +323,8 @@ mod tests {
             ("$1577.00", "It was $1,749 million [1]."),
             ("24.26", "In FY2024, see the 10-K, [24]."),
             ("24.26", "24.3"),
+            ("$382.00", "It was $381.4 million."),
+            ("3.00", "It was 2.8."),
             ("0.66", "It is 0.71"),
             ("5 and 7", "It was 5 [7]."),
             ("12", "none"),

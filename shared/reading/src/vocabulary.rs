@@ -253,6 +253,7 @@ word_lists! {
     FORM_VERBS: WordList,
     FORM_OBJECTS: WordList,
     FORM_FILLERS: WordList,
+    VERDICTS: WordList,
     FORM_ENDS: WordList,
     INSTRUCTIONS: WordList,
     SOURCE_CLAUSES: WordList,

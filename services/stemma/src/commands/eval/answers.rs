@@ -324,6 +324,7 @@ impl Evaluation for AnswersEval {
             ("numbers", means.numbers),
             ("cited", means.cited),
             ("pages_read", means.pages_read),
+            ("text_used", means.text_used),
             ("verified", means.verified),
             ("computed", means.computed),
             ("quoted", means.quoted),
@@ -379,7 +380,7 @@ fn quality_table(means: &[AnswerMeans]) -> Table {
 // Refusals, and why answers are not right.
 fn miss_table(means: &[AnswerMeans]) -> Table {
     let mut table = table_of_numbers(
-        "questions answered pages·read unanswerable refused·rightly refused·falsely missed:·page·not·read wrong invented",
+        "questions answered pages·read text·used unanswerable refused·rightly refused·falsely missed:·page·not·read wrong invented",
     );
     for means in means {
         let misses = &means.misses;
@@ -387,6 +388,7 @@ fn miss_table(means: &[AnswerMeans]) -> Table {
             clean(&means.set),
             share(Some(means.answered)),
             share(means.pages_read),
+            share(means.text_used),
             means.unanswerable.to_string(),
             share(means.rightly_refused),
             format!("{} ({})", share(means.falsely_refused), misses.refused),
