@@ -3,7 +3,8 @@
   claims  a reader that knows the tables of each page copies figures and computes with them, and errs in one of five claims: the share of
           right claims that are shown as verified, and of wrong ones (at most none). PyMuPDF, not Stemma, reads the tables of PDF files;
           the rows of HTML filings are those whose figures the filing tags
-  open    a reader that answers only where it is shown the gold pages: questions answered, further calls and tokens of those left open
+  open    a reader that answers only where it is shown the gold pages: what the first prompt has of them, questions answered, further
+          calls and tokens of those left open
   load    a hundred questions at once, each call of the model taking 300 ms; with --old in turn with another binary
 """
 
@@ -15,7 +16,7 @@ import subprocess
 import time
 
 from harness import TRUTH, Server, Store, by_half, document_name, half_of, mean, percentile, read_lines
-from reader import HonestReader, questions_of, shows_gold
+from reader import HonestReader, questions_of, rows_of, shows_gold, text_shown
 from table_reader import FAULTS, TableReader
 
 QUESTIONS = [
@@ -27,6 +28,11 @@ LATENCY_MS = 300
 LIMITS = {"calls": 4, "tokens": 60_000}
 # Of each question after the first call.
 MAX_CALLS, MAX_TOKENS = 4, 15_000
+# Rows of a table at least, and other lines between two of them at most.
+TABLE_ROWS, MOST_BETWEEN = 6, 1
+# What the first prompt of `open` has: measure, key and unit.
+CONTEXT = [("gold pages in the first prompt", "gold", ""), ("tables of gold pages shown whole", "whole", ""), ("evidence shown", "evidence", ""),
+           ("tokens of the first call", "first_tokens", "tokens")]
 
 
 def claims(bench):
@@ -104,13 +110,16 @@ def left_open(bench):
     for name, (folder, path) in sets.items():
         store = bench.store(f"open-{name}").ingest("--ocr", "never", bench.data(folder))
         documents = set(map(document_name, store.documents()))
+        pages = store.pages(bench.scratch / f"pages-{name}")
         questions = [row for row in questions_of(read_lines(path)) if row["doc_name"] in documents]
         for setting, options in (("default", []), ("one section first", ["--sections", "1"])):
             # Answers are stored: a question asked again would be answered without a call.
             copy, reader = store.copy(bench.scratch / f"open-{name}-{setting}"), HonestReader(questions)
-            rows = [asked(copy, reader, question, options) for question in questions]
+            rows = [asked(copy, reader, question, options, pages) for question in questions]
             reader.close()
             label = f"{name}, {setting}"
+            for measure_name, key, unit in CONTEXT:
+                bench.record_halves(f"{label}: {measure_name}", rows, lambda row, key=key: row[key], unit)
             bench.record_halves(f"{label}: answered", rows, lambda row: row["answered"])
             still = [row for row in rows if row["open"]]
             bench.record_halves(f"{label}: answered of those the first call left open", still, lambda row: row["answered"])
@@ -122,16 +131,51 @@ def left_open(bench):
                     bench.note(f"{row['id']} {row['document']}: {row['question']}")
 
 
-def asked(store, reader, question, options):
-    """How one question went, and what was spent after the first call."""
+def asked(store, reader, question, options, pages):
+    """How one question went, what its first prompt had, and what was spent after the first call."""
     reader.take()
     answer = store.json("ask", question["question"], "--in", question["doc_name"], *options, expected=(0, 1), env=reader.environment())
     exchanges = reader.take()
     sizes = [len(prompt) + len(reply) for _, prompt, reply in exchanges]
     tokens = answer["usage"]["prompt_tokens"] + answer["usage"]["output_tokens"]
+    prompt = exchanges[0][1] if exchanges else ""
     return {"id": question["id"], "document": question["doc_name"], "question": question["question"], "half": half_of(question["doc_name"]),
-            "open": not shows_gold(question, exchanges[0][1] if exchanges else ""), "answered": answer["outcome"] == "answered" and not answer.get("missing"),
+            "gold": float(shows_gold(question, prompt)), "whole": whole_tables(question, prompt, pages), "first_tokens": round(tokens * sum(sizes[:1]) / max(1, sum(sizes))),
+            "evidence": evidence_shown(question, prompt), "open": not shows_gold(question, prompt), "answered": answer["outcome"] == "answered" and not answer.get("missing"),
             "calls": max(0, len(exchanges) - 1), "tokens": round(tokens * sum(sizes[1:]) / max(1, sum(sizes)))}
+
+
+def whole_tables(question, prompt, pages):
+    """The share of tables on gold pages of which all rows are shown, among those that are shown in part at least."""
+    whole = []
+    for page in question["gold_pages"]:
+        found = set(rows_of(text_shown(prompt, question["doc_name"], page)))
+        for table in tables_of(pages.get((question["doc_name"], page), "").splitlines()):
+            shown = sum(row in found for row in table)
+            whole += [shown > .9 * len(table)] if shown else []
+    return mean(whole) if whole else None
+
+
+def tables_of(lines):
+    """Runs of rows with few other lines between them."""
+    tables, since = [[]], 0
+    for line in lines:
+        rows = rows_of([line])
+        since = 0 if rows else since + 1
+        if since > MOST_BETWEEN:
+            tables.append([])
+        tables[-1] += rows
+    return [rows for rows in tables if len(rows) >= TABLE_ROWS]
+
+
+def evidence_shown(question, prompt):
+    """The share of the words that prove the answer that are shown on their page."""
+    shares = []
+    for evidence in question.get("evidence", []):
+        words = {word for word in evidence["text"].split() if len(word) > 3}
+        found = set(" ".join(text_shown(prompt, question["doc_name"], evidence["page"])).split())
+        shares.append(len(words & found) / max(1, len(words)))
+    return mean(shares) if shares else None
 
 
 def load(bench):

@@ -134,6 +134,20 @@ def shows_gold(question, prompt):
     return any(set(pages) <= shown for pages in question["gold_sets"])
 
 
+def text_shown(prompt, document, page):
+    """The lines of a page that a prompt has."""
+    lines = []
+    for found in BLOCK.finditer(prompt):
+        if found["name"] == "Passage" and (document, page) in pages_shown(found.group(0)):
+            lines += found["text"].splitlines()[1:]
+    return lines
+
+
+def rows_of(lines):
+    """Lines with two figures or more, without spaces."""
+    return ["".join(line.split()) for line in lines if len(re.findall(r"(?<![\w.])\(?\d[\d,.]*", line)) > 1]
+
+
 def text_of(message):
     content = message["content"]
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
