@@ -199,7 +199,7 @@ impl Default for AnswerLimits {
             calls: 16,
             tokens: 200_000,
             nanodollars: 0,
-            context_tokens: 5_000,
+            context_tokens: 4_000,
             sections: 20,
             turns: 8,
         }

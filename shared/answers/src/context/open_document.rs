@@ -16,7 +16,6 @@ use crate::scope::matches_item;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
 use stemma_reading::document_reading::LineReadings;
-use stemma_reading::lines::is_unit;
 use stemma_reading::tables::FigureTable;
 use stemma_retrieval::search::ItemRef;
 
@@ -96,6 +95,20 @@ impl OpenDoc {
             .collect()
     }
 
+    /// The lines of each table on a page, from its first row to its last, counted from 0.
+    pub(super) fn table_lines(&self, page: u32) -> Vec<(usize, Range<usize>)> {
+        let tables = self.tables.iter().enumerate();
+        tables
+            .filter(|(_, table)| (table.pages.0..=table.pages.1).contains(&page))
+            .filter_map(|(at, table)| {
+                let rows = table.rows.iter().filter(|row| row.page == page);
+                let lines = rows.map(|row| row.line as usize);
+                let first = lines.clone().min()?;
+                Some((at, first.saturating_sub(1)..lines.max()?))
+            })
+            .collect()
+    }
+
     pub(crate) fn path(&self, id: SectionId) -> Vec<String> {
         self.tree
             .path_to(id)
@@ -108,13 +121,15 @@ impl OpenDoc {
         self.pages.get(&number)
     }
 
-    /// The unit that most of these pages state above their tables, in the words of the document: `(Dollars in millions)`.
+    /// The unit of most tables on these pages, in the words of the document: `(Dollars in millions)`.
     pub(super) fn unit(&self, pages: &[u32]) -> Option<&str> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for page in pages.iter().filter_map(|number| self.pages.get(number)) {
-            let mut texts = page.lines.iter().map(|line| line.text.as_str());
-            if let Some(unit) = texts.find(|text| is_unit(text)) {
-                *counts.entry(in_parentheses(unit)).or_default() += 1;
+        for table in self.tables.iter() {
+            let is_shown = pages
+                .iter()
+                .any(|page| (table.pages.0..=table.pages.1).contains(page));
+            if let Some(unit) = table.unit.as_deref().filter(|_| is_shown) {
+                *counts.entry(unit).or_default() += 1;
             }
         }
         let most = counts.iter().max_by_key(|(_, count)| **count);
@@ -154,7 +169,7 @@ impl OpenDoc {
             .map(|(at, line)| TextLine {
                 at,
                 text: line.text.clone(),
-                kind: readings.get(at).map(|line| line.kind).unwrap_or_default(),
+                reading: readings.get(at).copied().unwrap_or_default(),
                 tokens: line.tokens,
             })
             .collect()
@@ -192,7 +207,7 @@ impl OpenDoc {
             .map(|at| TextLine {
                 at,
                 text: text.lines[at].clone(),
-                kind: readings.get(at).map(|line| line.kind).unwrap_or_default(),
+                reading: readings.get(at).copied().unwrap_or_default(),
                 tokens: match text.tokens.get(at) {
                     Some(tokens) => *tokens,
                     None => tokens::count(&text.lines[at]),
@@ -216,16 +231,6 @@ impl OpenDoc {
             .rev()
             .find(|(span, _)| span.start().get() < page);
         opens.or(sections.first()).map(|(_, section)| *section)
-    }
-
-    /// Whether a section begins within the first lines of a page.
-    pub(super) fn begins_section(&self, page: u32, within: usize) -> bool {
-        self.tree.walk().any(|(_, section)| match section.span {
-            SectionSpan::Pages { from, .. } => {
-                from.page.get() == page && (from.line as usize) < within
-            }
-            SectionSpan::Lines { .. } => false,
-        })
     }
 
     /// Pages of `numbers` that are not in memory.
@@ -271,15 +276,6 @@ fn year_shift(facts: &FilingFacts) -> Option<i32> {
     let month: u32 = end.next()?.parse().ok()?;
     let named: i32 = facts.fiscal_year.as_ref()?.value.parse().ok()?;
     (month <= 2 && named == year - 1).then_some(-1)
-}
-
-// The unit without the years next to it.
-fn in_parentheses(unit: &str) -> &str {
-    let inside = unit.find('(').zip(unit.find(')'));
-    match inside {
-        Some((open, close)) if open < close && is_unit(&unit[open..=close]) => &unit[open..=close],
-        _ => unit,
-    }
 }
 
 /// The lines of a page that belong to a section, with its sub-sections.

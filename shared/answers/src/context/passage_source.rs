@@ -1,26 +1,22 @@
-//! The text of a page as a passage: whole, or its tables and paragraphs that answer the question.
+//! A page, or a section of a document without pages, as its tables and paragraphs. These are what a passage is made of.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stemma_document::text::normalize_key;
 use stemma_document::{DocId, SectionId};
 use stemma_llm::tokens;
-use stemma_reading::lines::LineKind;
-use stemma_reading::text_blocks::{TextBlock, column_heads, text_blocks};
+use stemma_reading::lines::{LineKind, LineReading};
+use stemma_reading::page_features::{PageFeatures, PageLine, PageText};
+use stemma_reading::text_blocks::text_blocks;
 use stemma_reading::tokenizer::for_each_word;
-use stemma_retrieval::query_terms::{QueryTerms, TermMatches, TermRarity};
+use stemma_retrieval::query_terms::{QueryTerms, TermMatches};
 use stemma_retrieval::search::Snippet;
 
 /// A line of its own where lines are left out. A quote may contain it as an omission.
-pub(super) const CUT_MARK: &str = "…";
-// Less of a table or paragraph than this says nothing.
-const MIN_PART_TOKENS: u32 = 60;
+const CUT_MARK: &str = "…";
+const CUT_MARK_TOKENS: u32 = 2;
 // A page of labels alone: a divider, a running head, a company's name.
 const STUB_WORDS: usize = 10;
-
-// Lines of a note below a table.
-const NOTE_LINES: usize = 3;
 
 /// A line that may be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +24,7 @@ pub(super) struct TextLine {
     /// Index on the page, or in the document without pages.
     pub(super) at: usize,
     pub(super) text: String,
-    pub(super) kind: LineKind,
+    pub(super) reading: LineReading,
     /// o200k tokens with the line end.
     pub(super) tokens: u32,
 }
@@ -43,18 +39,26 @@ pub(super) struct PassageSource<'q> {
     pub(super) score: f32,
     pub(super) why: String,
     pub(super) excerpt: Option<Snippet>,
+    /// Whether it was not found itself: a table or paragraph of another page is in part on this one.
+    pub(super) is_neighbor: bool,
+    /// Whether it has a financial statement.
+    pub(super) is_statement: bool,
     pub(super) lines: Vec<TextLine>,
-    blocks: Vec<MatchedBlock<'q>>,
+    pub(super) blocks: Vec<MatchedBlock<'q>>,
 }
 
+/// A table or a paragraph with its heading, as far as it is on the page.
 #[derive(Debug, Clone)]
-struct MatchedBlock<'q> {
-    block: TextBlock,
-    tokens: u32,
-    matches: TermMatches<'q>,
+pub(super) struct MatchedBlock<'q> {
+    /// Indexes in [`PassageSource::lines`].
+    pub(super) lines: Range<usize>,
+    pub(super) is_table: bool,
+    /// The tables of the reading that have rows in it, by index.
+    pub(super) tables: Vec<usize>,
+    pub(super) matches: TermMatches<'q>,
 }
 
-/// The lines of a passage, in order. `text` differs from the line where a long line is cut.
+/// The lines of a passage, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ChosenLines {
     pub(super) lines: Vec<TextLine>,
@@ -63,23 +67,44 @@ pub(super) struct ChosenLines {
 }
 
 impl<'q> PassageSource<'q> {
+    /// `tables` has the lines of each table of the reading that is on the page, by [`TextLine::at`].
     pub(super) fn new(
         doc: DocId,
         section: SectionId,
         page: u32,
         lines: Vec<TextLine>,
+        tables: &[(usize, Range<usize>)],
         terms: &'q QueryTerms,
     ) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        let kinds: Vec<LineKind> = lines.iter().map(|line| line.kind).collect();
-        let blocks = text_blocks(&texts, &kinds)
-            .into_iter()
-            .map(|block| MatchedBlock {
-                tokens: sum_tokens(&lines[block.lines.clone()]),
-                matches: terms.matches(&texts[block.lines.clone()].join("\n")),
-                block,
-            })
-            .collect();
+        let kinds: Vec<LineKind> = lines.iter().map(|line| line.reading.kind).collect();
+        let features = page_features(&lines, page);
+        let mut blocks: Vec<MatchedBlock<'q>> = Vec::new();
+        for block in text_blocks(&texts, &kinds) {
+            let at = lines[block.lines.start].at..lines[block.lines.end - 1].at + 1;
+            let own: Vec<usize> = tables
+                .iter()
+                .filter(|(_, rows)| rows.start < at.end && at.start < rows.end)
+                .map(|(table, _)| *table)
+                .collect();
+            match blocks.last_mut() {
+                // The reading knows better than kinds of lines where a table ends.
+                Some(above) if own.iter().any(|table| above.tables.contains(table)) => {
+                    above.lines.end = block.lines.end;
+                    above.tables.extend(own);
+                    above.tables.dedup();
+                }
+                _ => blocks.push(MatchedBlock {
+                    is_table: block.is_table || !own.is_empty(),
+                    lines: block.lines,
+                    tables: own,
+                    matches: TermMatches::default(),
+                }),
+            }
+        }
+        for block in &mut blocks {
+            block.matches = terms.matches(&texts[block.lines.clone()].join("\n"));
+        }
         Self {
             doc,
             section,
@@ -87,13 +112,11 @@ impl<'q> PassageSource<'q> {
             score: 0.0,
             why: String::new(),
             excerpt: None,
+            is_neighbor: false,
+            is_statement: !features.statements.is_empty(),
             lines,
             blocks,
         }
-    }
-
-    pub(super) fn tokens(&self) -> u32 {
-        sum_tokens(&self.lines)
     }
 
     /// What each table and paragraph has of the question.
@@ -110,117 +133,76 @@ impl<'q> PassageSource<'q> {
             .sum();
         words <= STUB_WORDS
             && self.lines.iter().all(|line| {
-                matches!(line.kind, LineKind::Label | LineKind::ColumnHead)
+                matches!(line.reading.kind, LineKind::Label | LineKind::ColumnHead)
                     || !line.text.contains(char::is_alphabetic)
             })
     }
 
-    /// At most `room` tokens: all lines if they fit, else the tables and paragraphs with most of the question's rare words.
-    pub(super) fn choose(
-        &self,
-        room: u32,
-        terms: &QueryTerms,
-        rarity: &TermRarity<'_>,
-    ) -> ChosenLines {
-        if self.tokens() <= room {
-            return self.assemble(&(0..self.lines.len()).collect(), None);
-        }
-        let worth: Vec<f32> = self
-            .blocks
-            .iter()
-            .map(|block| terms.rare_worth(&block.matches, rarity))
-            .collect();
-        let mut order: Vec<usize> = (0..self.blocks.len()).collect();
-        order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a]));
-        let mut chosen = BTreeSet::new();
-        let mut remaining = room;
-        let mut cut = None;
-        for at in order {
-            // What has nothing to do with the question is not read, unless there is nothing else.
-            if worth[at] <= 0.0 && !chosen.is_empty() {
-                break;
-            }
-            let block = &self.blocks[at];
-            if block.tokens <= remaining {
-                chosen.extend(block.block.lines.clone());
-                remaining -= block.tokens;
-            } else if remaining >= MIN_PART_TOKENS.min(room) {
-                let (part, line) = self.choose_part(&block.block, remaining, terms, rarity);
-                chosen.extend(part);
-                cut = cut.or(line);
-                remaining = 0;
-            }
-            if remaining < MIN_PART_TOKENS {
-                break;
-            }
-        }
-        self.assemble(&chosen, cut.as_ref())
+    pub(super) fn tokens(&self, lines: impl IntoIterator<Item = usize>) -> u32 {
+        lines.into_iter().map(|at| self.lines[at].tokens).sum()
     }
 
-    // The lines around the best one; of a table also its column heads. A line that is longer than `room` is cut.
-    fn choose_part(
-        &self,
-        block: &TextBlock,
-        room: u32,
-        terms: &QueryTerms,
-        rarity: &TermRarity<'_>,
-    ) -> (BTreeSet<usize>, Option<(usize, String)>) {
-        let best = block
+    pub(super) fn text(&self, lines: Range<usize>) -> String {
+        let texts: Vec<&str> = self.lines[lines]
+            .iter()
+            .map(|line| line.text.as_str())
+            .collect();
+        texts.join("\n")
+    }
+
+    /// The lines above the first row of a table: its title, unit and column heads.
+    pub(super) fn heads(&self, block: &MatchedBlock<'_>) -> Range<usize> {
+        let rows = block
             .lines
             .clone()
-            .map(|at| {
-                let matches = terms.matches(&self.lines[at].text);
-                (terms.rare_worth(&matches, rarity), at)
-            })
-            .reduce(|best, one| if one.0 > best.0 { one } else { best });
-        let best = best.map_or(block.lines.start, |(_, at)| at);
-        if self.lines[best].tokens >= room {
-            let line = &self.lines[best];
-            let text = cut_line(&line.text, line.tokens, room.saturating_sub(1), terms);
-            return (BTreeSet::from([best]), Some((best, text)));
-        }
-        let mut remaining = room - self.lines[best].tokens;
-        let mut part = BTreeSet::from([best]);
-        let mut take = |at: usize, part: &mut BTreeSet<usize>| {
-            let fits = self.lines[at].tokens <= remaining;
-            if fits && part.insert(at) {
-                remaining -= self.lines[at].tokens;
-            }
-            fits
-        };
-        if block.is_table {
-            for at in column_heads(&self.kinds(), block, best) {
-                take(at, &mut part);
-            }
-        }
-        let mut after = best + 1..block.lines.end;
-        let mut before = (block.lines.start..best).rev();
-        loop {
-            let grown = [after.next(), before.next()].map(|at| at.map(|at| take(at, &mut part)));
-            // The part stays in one piece, apart from column heads.
-            if grown.iter().all(Option::is_none) || grown.contains(&Some(false)) {
-                return (part, None);
-            }
-        }
+            .find(|at| self.lines[*at].reading.kind == LineKind::Row);
+        block.lines.start..rows.unwrap_or(block.lines.start)
     }
 
-    fn assemble(&self, chosen: &BTreeSet<usize>, cut: Option<&(usize, String)>) -> ChosenLines {
+    /// The runs of rows of a table, each with the labels above it.
+    pub(super) fn runs(&self, block: &MatchedBlock<'_>) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let mut has_rows = true;
+        for at in self.heads(block).end..block.lines.end {
+            let is_row = self.lines[at].reading.kind == LineKind::Row;
+            match runs.last_mut() {
+                Some(run) if is_row || !has_rows => run.end = at + 1,
+                _ => runs.push(at..at + 1),
+            }
+            has_rows = is_row;
+        }
+        runs
+    }
+
+    /// Whether a sentence at its end goes on on `next`.
+    pub(super) fn runs_on_to(&self, next: &PassageSource<'_>) -> bool {
+        let is_prose = |line: &&TextLine| line.reading.kind == LineKind::Prose;
+        let last = self.lines.last().filter(is_prose);
+        let first = next.lines.first().filter(is_prose);
+        last.zip(first).is_some_and(|(last, first)| {
+            !last.text.trim_end().ends_with(['.', '!', '?', ':', ';'])
+                && first.text.starts_with(char::is_lowercase)
+        })
+    }
+
+    /// The passage of these lines. `cut` has the text of lines that are too long to be read whole.
+    pub(super) fn assemble(&self, chosen: &BTreeMap<usize, Option<String>>) -> ChosenLines {
         let mut assembled = ChosenLines::default();
         let mut texts: Vec<&str> = Vec::new();
         let mut next = 0;
-        for at in chosen {
+        for (at, cut) in chosen {
             if *at > next {
                 texts.push(CUT_MARK);
-                assembled.tokens += 2;
+                assembled.tokens += CUT_MARK_TOKENS;
             }
             next = at + 1;
             let line = &self.lines[*at];
             match cut {
-                Some((cut_at, text)) if cut_at == at => {
+                Some(text) => {
                     assembled.tokens += tokens::count(text) + 1;
                     texts.push(text);
                 }
-                _ => {
+                None => {
                     assembled.tokens += line.tokens;
                     texts.push(&line.text);
                 }
@@ -229,80 +211,26 @@ impl<'q> PassageSource<'q> {
         }
         if next < self.lines.len() {
             texts.push(CUT_MARK);
-            assembled.tokens += 2;
+            assembled.tokens += CUT_MARK_TOKENS;
         }
         assembled.text = texts.join("\n");
         assembled
     }
+}
 
-    /// The lines of the last table's column heads, if the text ends with a table.
-    pub(super) fn closing_column_heads(&self) -> Vec<TextLine> {
-        match self.blocks.last() {
-            Some(last) if last.block.is_table => {
-                let heads = column_heads(&self.kinds(), &last.block, last.block.lines.end);
-                self.lines[heads].to_vec()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Whether it ends with a table, apart from a note below it.
-    pub(super) fn ends_with_table(&self) -> bool {
-        let mut tables = self.blocks.iter().filter(|block| block.block.is_table);
-        tables
-            .next_back()
-            .is_some_and(|last| last.block.lines.end + NOTE_LINES >= self.lines.len())
-    }
-
-    /// Whether it begins with a table that has no title of its own, or the title of a table on the page before.
-    pub(super) fn continues_table(&self, before: &PassageSource<'_>) -> bool {
-        let Some(first) = self.blocks.first().filter(|first| first.block.is_table) else {
-            return false;
-        };
-        let kinds = self.kinds();
-        let mut lines = first.block.lines.clone();
-        let heads = lines.find(|at| kinds[*at] != LineKind::Label);
-        let heads = heads.filter(|at| kinds[*at] == LineKind::ColumnHead);
-        let title = heads
-            .and_then(|heads| heads.checked_sub(1))
-            .map(|at| self.lines[at].text.as_str());
-        title.is_none_or(|title| {
-            let key = normalize_key(title);
-            key.contains("continued")
-                || before
-                    .lines
-                    .iter()
-                    .any(|line| normalize_key(&line.text) == key)
+fn page_features(lines: &[TextLine], page: u32) -> PageFeatures {
+    let lines: Vec<PageLine<'_>> = lines
+        .iter()
+        .map(|line| PageLine {
+            text: &line.text,
+            reading: line.reading,
         })
-    }
-
-    /// Whether it begins with rows: the table began on the page before. A table of its own has column heads.
-    pub(super) fn begins_with_rows(&self) -> bool {
-        let kinds = self.kinds();
-        self.blocks.first().is_some_and(|first| {
-            first.block.is_table
-                && column_heads(&kinds, &first.block, first_row(&kinds, &first.block)).is_empty()
-        })
-    }
-
-    fn kinds(&self) -> Vec<LineKind> {
-        self.lines.iter().map(|line| line.kind).collect()
-    }
+        .collect();
+    PageFeatures::new(&PageText::new(&lines), &lines, page)
 }
 
-fn first_row(kinds: &[LineKind], table: &TextBlock) -> usize {
-    let mut lines: Range<usize> = table.lines.clone();
-    lines
-        .find(|at| kinds[*at] == LineKind::Row)
-        .unwrap_or(table.lines.end)
-}
-
-fn sum_tokens(lines: &[TextLine]) -> u32 {
-    lines.iter().map(|line| line.tokens).sum()
-}
-
-// Cuts a line around words of the question; `…` marks what is left out.
-fn cut_line(line: &str, size: u32, room: u32, terms: &QueryTerms) -> String {
+/// Cuts a line around words of the question; `…` marks what is left out.
+pub(super) fn cut_line(line: &str, size: u32, room: u32, terms: &QueryTerms) -> String {
     let mut places: Vec<Range<usize>> = Vec::new();
     for_each_word(line, |word, at| {
         if terms.words().contains_key(word) {
@@ -338,144 +266,67 @@ fn cut_line(line: &str, size: u32, room: u32, terms: &QueryTerms) -> String {
     }
 }
 
+/// A page of lines of text, for tests. Its first table of the reading has the rows that `table` counts from 0.
+#[cfg(test)]
+pub(super) fn page_of_text<'q>(
+    page: u32,
+    text: &str,
+    table: Option<Range<usize>>,
+    terms: &'q QueryTerms,
+) -> PassageSource<'q> {
+    let read = text
+        .lines()
+        .zip(stemma_reading::lines::read_lines(text.lines()));
+    let lines = read.enumerate().map(|(at, (text, reading))| TextLine {
+        at,
+        text: text.to_owned(),
+        reading,
+        tokens: tokens::count(text) + 1,
+    });
+    let tables: Vec<_> = table.map(|rows| (0, rows)).into_iter().collect();
+    let doc = DocId::new(&"tests".parse().unwrap(), "file:///a.pdf");
+    PassageSource::new(doc, SectionId(0), page, lines.collect(), &tables, terms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stemma_reading::lines::read_lines;
     use stemma_retrieval::parsed_query::ParsedQuery;
 
     fn terms(question: &str) -> QueryTerms {
         QueryTerms::new(&ParsedQuery::parse(question))
     }
 
-    fn page<'q>(text: &str, terms: &'q QueryTerms) -> PassageSource<'q> {
-        let read = text.lines().zip(read_lines(text.lines())).enumerate();
-        let lines = read.map(|(at, (text, reading))| TextLine {
-            at,
-            text: text.to_owned(),
-            kind: reading.kind,
-            tokens: tokens::count(text) + 1,
-        });
-        let doc = DocId::new(&"tests".parse().unwrap(), "file:///a.pdf");
-        PassageSource::new(doc, SectionId(0), 1, lines.collect(), terms)
-    }
-
-    fn chosen(text: &str, question: &str, room: u32) -> ChosenLines {
-        let terms = terms(question);
-        let page = page(text, &terms);
-        page.choose(room, &terms, &TermRarity::new(page.matches()))
-    }
-
-    #[test]
-    fn paragraphs_without_words_of_the_question_are_cut() {
-        let filler = "The company went about its business as before, and so did its rivals in the land.\nAll did well.\n";
-        let text = format!(
-            "{}Zorbco sold 5 million zorbs\nin May.\n{}",
-            filler.repeat(10),
-            filler.repeat(10)
-        );
-        let extract = chosen(&text, "How many zorbs did Zorbco sell?", 100);
-        assert_eq!(extract.text, "…\nZorbco sold 5 million zorbs\nin May.\n…");
-        assert!(extract.tokens <= 100);
-        // With room for all, nothing is cut.
-        assert_eq!(chosen(&text, "zorbs", 10_000).text, text.trim_end());
-    }
-
-    #[test]
-    fn rows_of_long_tables_keep_their_column_heads() {
-        let rows: String = (0..60)
-            .map(|at| format!("Sales of plant {at} 1,0{at:02} 2,0{at:02}\n"))
-            .collect();
-        let text = format!(
-            "Statement of Sales\n(Millions)\n2022 2021\n{rows}Capital expenditures 5,555 4,444\n{rows}"
-        );
-        let extract = chosen(&text, "What were capital expenditures in 2022?", 150);
-        assert!(
-            extract.text.contains("(Millions)\n2022 2021\n…"),
-            "{}",
-            extract.text
-        );
-        assert!(
-            extract
-                .text
-                .contains("\nCapital expenditures 5,555 4,444\n"),
-            "{}",
-            extract.text
-        );
-        assert!(extract.tokens <= 160, "{}", extract.tokens);
-    }
-
-    #[test]
-    fn long_lines_are_cut_around_question_words() {
-        let filler = "The company went about its business as before. ".repeat(2_000);
-        let line = format!("{filler}Zorbco sold 5 million zorbs. {filler}");
-        let extract = chosen(&line, "How many zorbs did Zorbco sell?", 1_500);
-        assert!(
-            extract.tokens <= 1_502 && extract.tokens > 700,
-            "{}",
-            extract.tokens
-        );
-        assert!(
-            extract.text.contains("Zorbco sold 5 million zorbs.")
-                && extract.text.starts_with('…')
-                && extract.text.ends_with('…')
-        );
-        // Without words of the question, the beginning of the line.
-        assert!(
-            chosen(&line, "quarks", 1_500)
-                .text
-                .starts_with("The company")
-        );
-    }
-
-    #[test]
-    fn tables_continue_under_the_same_title_or_none() {
-        let terms = terms("capex");
-        let balance = page(
-            "Balance Sheet\n2022 2021\nCash 1,200 1,100\nTotal assets 5,500 5,400",
-            &terms,
-        );
-        for (next, continues) in [
-            (
-                "Current liabilities\nAccounts payable 300 200\nTotal equity 1,100 1,000",
-                true,
-            ),
-            (
-                "Balance Sheet (continued)\n2022 2021\nAccounts payable 300 200\nTotal 1,100 1,000",
-                true,
-            ),
-            (
-                "Balance Sheet\n2022 2021\nAccounts payable 300 200\nTotal 1,100 1,000",
-                true,
-            ),
-            (
-                "Statement of Cash Flows\n2022 2021\nNet income 300 200\nTotal 1,100 1,000",
-                false,
-            ),
-            (
-                "The company went about its business as before, and so did its rivals in the land.",
-                false,
-            ),
-        ] {
-            let next = page(next, &terms);
-            assert_eq!(
-                balance.ends_with_table() && next.continues_table(&balance),
-                continues,
-                "{:?}",
-                next.lines
-            );
-        }
-        let next = page("Accounts payable 300 200\nTotal equity 1,100 1,000", &terms);
-        assert!(next.begins_with_rows() && !balance.begins_with_rows());
-        assert_eq!(balance.closing_column_heads()[0].text, "2022 2021");
-    }
-
     #[test]
     fn dividers_and_running_heads_are_stubs() {
         let terms = terms("capex");
-        assert!(page("ACME CORPORATION\n48", &terms).is_stub());
-        assert!(!page("Mine safety\nNot applicable.", &terms).is_stub());
-        assert!(!page("Net sales 5,777 5,921", &terms).is_stub());
+        let is_stub = |text: &str| page_of_text(1, text, None, &terms).is_stub();
+        assert!(is_stub("ACME CORPORATION\n48"));
+        assert!(!is_stub("Mine safety\nNot applicable."));
+        assert!(!is_stub("Net sales 5,777 5,921"));
+    }
+
+    #[test]
+    fn a_run_of_rows_has_the_labels_above_it() {
+        let terms = terms("capex");
+        let text = "Balance Sheet\n2022 2021\nAssets\nCash 1,200 1,100\nInventories 300 200\nLiabilities\nDebt 500 400\nEquity 900 800";
+        let page = page_of_text(1, text, None, &terms);
+        assert_eq!(page.blocks.len(), 1);
+        assert_eq!(page.heads(&page.blocks[0]), 0..3);
+        assert_eq!(page.runs(&page.blocks[0]), [3..5, 5..8]);
+    }
+
+    #[test]
+    fn a_sentence_runs_on_to_a_page_that_begins_within_it() {
+        let terms = terms("capex");
+        let page = |text: &str| page_of_text(1, text, None, &terms);
+        let open =
+            page("The company went about its business as before, and so did its rivals, who sold");
+        let rest = page(
+            "more units than in all years before it, and at higher prices than they had hoped for.",
+        );
+        assert!(open.runs_on_to(&rest) && !rest.runs_on_to(&open));
+        assert!(!open.runs_on_to(&page("Net sales 5,777 5,921")));
     }
 
     proptest::proptest! {
