@@ -38,6 +38,7 @@ const screens = {
   search: "/search?q=currency%20risk",
   missing: "/search?q=anvls",
   ask: "/ask",
+  conversations: "/conversations",
   compare: `/compare?right=${encodeURIComponent(first.locator)}&left=${encodeURIComponent((published[1] ?? first).locator)}`,
   jobs: "/jobs",
   health: "/health",
@@ -63,6 +64,7 @@ const pairs = hostile.map((document) => [
 const inAddresses = Object.entries({
   archive: "/?q=", facet: "/?company=", search: "/search?q=", scope: "/search?q=section&scope=", ask: "/ask?q=", compare: "/compare?right=",
   jobs: "/jobs?state=", job: "/jobs/", document: "/documents/", answer: "/answers/",
+  conversation: "/conversations/",
 }).map(([name, path]) => [`${name} for markup`, path + encodeURIComponent(markup)]);
 assert.equal(hostile.length, STEMMA_STORE ? hostile.length : 3);
 await passThrough(Object.fromEntries([...views, ...pairs, ["search for markup in titles", "/search?q=script"], ...inAddresses]), open, HOSTILE_LIMIT_MS);
@@ -73,7 +75,8 @@ await check("a question leads to claims, their quotes and the document", async (
   await page.fill("#question", "How much was R&D spending?");
   await page.click("main form button[type=submit]");
   await page.waitForSelector(".claim");
-  assert.match(page.url(), /\/answers\/a-[0-9a-f]{16}/);
+  assert.match(page.url(), /\/conversations\/c-[0-9a-f]{28}/);
+  assert.match(await page.getAttribute("text=Address of this answer", "href"), /^\/answers\/a-[0-9a-f]{16}/);
   await page.hover("a.cite");
   assert.ok(await page.isVisible(".citation.shown blockquote"));
   await screenshot(page, "answer");

@@ -14,6 +14,7 @@ mod cached;
 mod citation;
 mod claims;
 mod context;
+mod conversations;
 mod decompose;
 mod describe;
 mod document_scope;
@@ -45,6 +46,10 @@ pub use answer::{
 pub use cached::CachedAnswerer;
 pub use citation::Citation;
 pub use context::SectionRequest;
+pub use conversations::{
+    ConversationError, ConversationStore, MAX_CONVERSATION_TURNS, QuestionScope,
+    StoredConversation, StoredTurn, is_conversation_id,
+};
 pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, EventSink, text_chunks};
 pub use page_vision::{PageViewer, PageVision};

@@ -24,7 +24,7 @@ use stemma_store::{Env, PortResult};
 use tokio::sync::watch;
 
 use crate::vision::ArchiveViewer;
-use crate::{AgentTools, Archive, Vision};
+use crate::{AgentTools, Archive, Conversations, Vision};
 
 /// Limits of all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +71,11 @@ struct EventLog {
 pub trait AnswererFactory: Send + Sync {
     /// An answerer over the documents of `archive`.
     fn answerer(&self, archive: &Arc<Archive>) -> Arc<dyn Answerer>;
+
+    /// The stored conversations of a collection; `None` where none are stored.
+    fn conversations(&self, _collection: &Collection) -> Option<Conversations> {
+        None
+    }
 }
 
 impl AnswerService {
@@ -116,6 +121,11 @@ impl AnswererFactory for AnswerService {
                 .map(|vision| Arc::new(ArchiveViewer::new(vision, archive))),
             id: OnceLock::new(),
         })
+    }
+
+    fn conversations(&self, collection: &Collection) -> Option<Conversations> {
+        let blobs = Arc::clone(&self.blobs);
+        Some(Conversations::new(self.env.clone(), blobs, collection))
     }
 }
 

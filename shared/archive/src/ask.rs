@@ -27,6 +27,8 @@ pub struct AnswerRequest {
     pub filter: Option<Value>,
     /// Limits the answer to an Item: 1A, II.1A.
     pub item: Option<String>,
+    /// Keeps the question in this conversation, whose turns are then the earlier ones; `new` begins one.
+    pub conversation: Option<String>,
     /// Previous turns, oldest first: `{question, answer}`.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]

@@ -17,6 +17,7 @@ mod browse;
 mod collection_cache;
 pub mod collections;
 mod compare;
+mod conversations;
 pub mod cursor;
 mod document_store;
 pub mod documents;
@@ -59,6 +60,10 @@ pub use compare::{
     ChangedSentence, CompareRequest, ComparedSide, Comparison, DocumentTrees, ItemTextChurn,
     MAX_SENTENCES, OutcomeCounts, PairedSection, RewordedSentence, SectionChange, SectionPair,
     TextChurn, TreeChangeCounts, TreeComparison, TreePlace, TreeVersion,
+};
+pub use conversations::{
+    AnswerReply, AnsweredTurn, ConversationDetails, ConversationList, ConversationSummary,
+    Conversations, NEW_CONVERSATION, TurnState,
 };
 pub use documents::{
     DisputedFigure, DocumentInfo, FailureInfo, PageContent, PageRecognition, SectionInfo,

@@ -26,6 +26,10 @@ pub fn answers_prefix(collection: &Collection) -> String {
     format!("c/{collection}/answers/")
 }
 
+pub fn conversations_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/conversations/")
+}
+
 /// Key of the file of further names of issuers, which the owner of the collection writes.
 pub fn aliases_key(collection: &Collection) -> String {
     format!("{}aliases.toml", collection_prefix(collection))

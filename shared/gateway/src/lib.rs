@@ -24,4 +24,4 @@ pub mod uploads;
 
 pub use bodies::StreamBuffer;
 pub use settings::QuerySettings;
-pub use state::{AppState, ServerDeps};
+pub use state::{AppState, PreparedQuestion, ServerDeps};

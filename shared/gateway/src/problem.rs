@@ -209,15 +209,20 @@ impl Problem {
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
         let status = match error.code {
-            "locator.no_page" | "source.not_available" | "job.unknown" | "dead_letter.unknown" => {
-                404
-            }
-            "job.ended" => 409,
+            "locator.no_page"
+            | "source.not_available"
+            | "job.unknown"
+            | "dead_letter.unknown"
+            | "conversation.not_found" => 404,
+            "job.ended" | "conversation.full" => 409,
             "server.busy" | "image.busy" | "image.interrupted" | "extract.stalled"
             | "extract.killed" => 503,
             "cursor.invalid" => 400,
             "model.unavailable" | "model.throttled" => 503,
-            "model.no_images" | "model.configuration" | "model.context_exceeded" => 501,
+            "conversation.not_available"
+            | "model.no_images"
+            | "model.configuration"
+            | "model.context_exceeded" => 501,
             "model.refused" | "model.reply_unreadable" | "model.reply_cut_off" => 502,
             "store.unreadable" | "index.building" => 503,
             "store.damaged" => 500,
@@ -234,6 +239,11 @@ impl From<ApiError> for Problem {
                 let detail = "the index is not built yet";
                 (detail.to_owned(), Some(error.message))
             }
+            // The server cannot store them, for a reason that is the operator's.
+            501 if error.code == "conversation.not_available" => (
+                "this server does not store conversations".to_owned(),
+                Some(error.message),
+            ),
             500.. if is_store_error(error.code) => {
                 ("the store cannot be read".to_owned(), Some(error.message))
             }
@@ -285,6 +295,11 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         "job.unknown" => "GET /v1/jobs lists the jobs",
         "dead_letter.unknown" => "GET /v1/health lists dead letters",
         "job.ended" => "GET /v1/jobs/{job} says how it ended",
+        "conversation.not_found" => "GET /v1/conversations lists the conversations",
+        "conversation.full" => "begin another: `\"conversation\": \"new\"`",
+        "conversation.not_available" => {
+            "ask without `conversation`; the server needs write permission below conversations/"
+        }
         "store.unreadable" | "index.building" | "image.busy" | "image.interrupted" => {
             "try again in a moment"
         }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use stemma_answers::Answerer;
+use stemma_answers::{Answerer, AskRequest};
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswererFactory, Archive, PageImages, Vision};
+use stemma_archive::{
+    AnswerRequest, AnswererFactory, ApiError, Archive, Conversations, PageImages, Vision,
+};
 use stemma_document::Collection;
 use stemma_operations::Operations;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_store::Env;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, answer_problem};
 use crate::rights::CollectionScope;
 use crate::uploads::UploadPort;
 
@@ -35,6 +37,16 @@ pub struct AppState {
     pub env: Env,
     pub collections: Arc<Collections>,
     pub deps: ServerDeps,
+}
+
+/// A question that may be answered.
+pub struct PreparedQuestion {
+    pub answerer: Arc<dyn Answerer>,
+    pub question: AskRequest,
+    /// The id of its answer.
+    pub id: String,
+    /// The conversation that keeps it.
+    pub conversation: Option<String>,
 }
 
 impl AppState {
@@ -103,6 +115,47 @@ impl AppState {
                 let detail = "this server answers no questions: it was started without a model";
                 Problem::new(501, "answer.not_available", detail).with_next("POST /v1/search")
             })
+    }
+
+    /// The stored conversations of a collection.
+    pub fn conversations(&self, collection: &Collection) -> Result<Conversations, Problem> {
+        let answerers = self.deps.answerers.as_ref();
+        let found = answerers.and_then(|answering| answering.conversations(collection));
+        found.ok_or_else(|| {
+            let message = "there is no store of conversations";
+            ApiError::new("conversation.not_available", message, "").into()
+        })
+    }
+
+    /// Checks a question, and keeps it in the conversation that it names.
+    pub async fn prepare_question(
+        &self,
+        archive: &Arc<Archive>,
+        mut request: AnswerRequest,
+    ) -> Result<PreparedQuestion, Problem> {
+        let answerer = self.answerer(archive)?;
+        let conversations = match request.conversation {
+            Some(_) => Some(self.conversations(&archive.collection)?),
+            None => None,
+        };
+        if let Some(conversations) = &conversations {
+            conversations
+                .complete(&mut request, answerer.as_ref())
+                .await?;
+        }
+        let question = archive.ask_request(&request)?;
+        answerer.check(&question).map_err(answer_problem)?;
+        let id = answerer.answer_id(&question).map_err(ApiError::from)?;
+        let conversation = match conversations {
+            Some(conversations) => Some(conversations.keep(&request, &id).await?),
+            None => None,
+        };
+        Ok(PreparedQuestion {
+            answerer,
+            question,
+            id,
+            conversation,
+        })
     }
 
     pub fn page_images(&self) -> Result<&Arc<PageImages>, Problem> {

@@ -3,29 +3,34 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stemma_archive::archive::outliving;
-use stemma_archive::{AnswerRequest, ApiError};
-use stemma_gateway::AppState;
+use stemma_archive::{AnswerReply, AnswerRequest};
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
 use stemma_gateway::admission::ModelRequest;
 use stemma_gateway::extract::{CollectionQuery, HandlerResult, Json, Path, QueryParams, json};
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::rights::CollectionScope;
 use stemma_gateway::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
+use stemma_gateway::{AppState, PreparedQuestion};
 use utoipa::ToSchema;
 
 // After this the reply is 202 with the answer id.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 const RETRY_AFTER_SECONDS: &str = "2";
+// Names the conversation of a stream, whose events have the stored answer only.
+const CONVERSATION: HeaderName = HeaderName::from_static("stemma-conversation");
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AnswerInProgress {
     id: String,
     /// `running`.
     status: &'static str,
+    /// The conversation that keeps the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<String>,
 }
 
 /// Ask a question
@@ -33,6 +38,7 @@ pub(crate) struct AnswerInProgress {
 /// Answers from the documents, with citations verified against their pages. Answers are stored: the same question over the
 /// same trees returns the same answer. With `Accept: text/event-stream` it is streamed: `route, step, section, delta, citation, usage,
 /// done, error`; `Last-Event-ID` resumes after that event of the same run. Otherwise a slow answer is a 202 with its id.
+/// `conversation` of the answer, or the header `Stemma-Conversation` of a stream, names the conversation that keeps the question.
 #[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
     responses(
         (status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")), description = "the answer or its events"),
@@ -47,16 +53,20 @@ pub(crate) async fn ask(
 ) -> HandlerResult {
     let place = permit.upgrade_for_model().await?;
     let archive = state.archive(&scope, request.collection.as_deref())?;
-    let answerer = state.answerer(&archive)?;
-    let question = archive.ask_request(&request)?;
-    answerer.check(&question).map_err(answer_problem)?;
-    let id = answerer.answer_id(&question).map_err(ApiError::from)?;
+    let PreparedQuestion {
+        answerer,
+        question,
+        id,
+        conversation,
+    } = state.prepare_question(&archive, request).await?;
     if wants_events(&headers) {
-        return Ok(sse_response(
-            &id,
-            stream_answer(&state.env, place, answerer, question),
-            &headers,
-        ));
+        let events = stream_answer(&state.env, place, answerer, question);
+        let mut response = sse_response(&id, events, &headers);
+        let name = conversation.and_then(|id| HeaderValue::try_from(id).ok());
+        response
+            .headers_mut()
+            .extend(name.map(|name| (CONVERSATION, name)));
+        return Ok(response);
     }
     let answering = async move {
         let _place = place;
@@ -64,9 +74,16 @@ pub(crate) async fn ask(
     };
     let mut answer = state.env.spawn(outliving(answering)); // detached: generation continues after a disconnect
     match tokio::time::timeout(ANSWER_TIMEOUT, &mut answer).await {
-        Ok(Ok(answered)) => json(answered.map_err(answer_problem)?).await,
+        Ok(Ok(answered)) => {
+            let answer = answered.map_err(answer_problem)?;
+            json(AnswerReply {
+                answer,
+                conversation,
+            })
+            .await
+        }
         Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal).into()),
-        Err(_) => Ok(running(&id)),
+        Err(_) => Ok(running(&id, conversation)),
     }
 }
 
@@ -96,17 +113,18 @@ pub(crate) async fn stored(
             stream_in_progress(&state.env, answerer, id.clone()),
             &headers,
         )),
-        None if making => Ok(running(&id)),
+        None if making => Ok(running(&id, None)),
         None => Err(Problem::new(404, "answer.unknown", "no answer has this id")
             .with_next("POST /v1/answers")
             .into()),
     }
 }
 
-fn running(id: &str) -> Response {
+fn running(id: &str, conversation: Option<String>) -> Response {
     let body = AnswerInProgress {
         id: id.to_owned(),
         status: "running",
+        conversation,
     };
     let headers = [
         (header::LOCATION, format!("/v1/answers/{id}")),

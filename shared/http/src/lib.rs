@@ -5,6 +5,7 @@
 
 mod answers;
 mod compare;
+mod conversations;
 mod documents;
 mod etag;
 mod facts;
@@ -50,6 +51,8 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(compare::compare))
         .routes(routes!(answers::ask))
         .routes(routes!(answers::stored))
+        .routes(routes!(conversations::list))
+        .routes(routes!(conversations::conversation, conversations::delete))
         .routes(routes!(jobs::jobs))
         .routes(routes!(jobs::job))
         .routes(routes!(jobs::why))

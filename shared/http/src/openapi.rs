@@ -149,6 +149,7 @@ impl PartialSchema for AnswerObject {
                 "steps": { "type": "array", "items": { "type": "object" }, "description": "how it was generated" },
                 "dropped": { "type": "object", "description": "what the model said that is not shown" },
                 "usage": { "type": "object", "description": "calls, prompt_tokens, output_tokens, nanodollars" },
+                "conversation": { "type": "string", "description": "the conversation that keeps the question; only in a response to a request that names one" },
                 "replayed": { "type": "boolean", "description": "generated before, and only read again" }
             }
         }))

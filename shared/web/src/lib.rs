@@ -14,6 +14,7 @@ mod ask_page;
 mod assets;
 mod compare_page;
 mod context;
+mod conversation_page;
 mod description_page;
 mod document_page;
 mod document_parts;
@@ -69,6 +70,12 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/search", get(search_page::search))
         .route("/ask", get(ask_page::form).post(ask_page::ask))
         .route("/answers/{id}", get(ask_page::answer))
+        .route("/conversations", get(conversation_page::conversations))
+        .route("/conversations/{id}", get(conversation_page::conversation))
+        .route(
+            "/conversations/{id}/delete",
+            post(conversation_page::delete),
+        )
         .route("/compare", get(compare_page::compare))
         .route("/jobs", get(jobs_page::jobs))
         .route("/jobs/{job}", get(job_page::job))
@@ -94,6 +101,7 @@ pub fn web_pages() -> WebPages {
         is_page: |path| {
             matches!(path, "/ask" | "/login" | "/logout" | "/upload")
                 || path.starts_with("/jobs/")
+                || path.starts_with("/conversations/")
                 || path == "/health/replay"
                 || (path.starts_with("/documents/") && path.ends_with("/description"))
         },

@@ -4,6 +4,7 @@ mod access;
 mod answer_service;
 mod answers;
 mod bad_requests;
+mod conversations;
 mod documents;
 mod fair_share;
 mod hostile;

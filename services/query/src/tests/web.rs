@@ -56,6 +56,7 @@ async fn pages_have_headers_that_allow_only_their_own_content() {
         "/",
         "/search",
         "/ask",
+        "/conversations",
         "/compare",
         "/login",
         "/documents/ACME_2022",
@@ -496,7 +497,14 @@ async fn an_answer_has_an_address_and_shows_its_quotes_on_the_page() {
         !page.body.contains("data-stream")
     })
     .await;
-    let answer = server.get(&format!("/v1{address}")).await.json();
+    let address = between(&page.body, "href=\"/answers/", "\"");
+    let answer = server.get(&format!("/v1/answers/{address}")).await.json();
+    let alone = browse(&server, &format!("/answers/{address}"), "").await;
+    assert!(
+        alone.body.contains("<li class=\"claim\">"),
+        "{}",
+        alone.body
+    );
     let claims = answer["claims"].as_array().unwrap();
     assert!(!claims.is_empty(), "{answer}");
     assert_eq!(

@@ -43,6 +43,23 @@ impl AskEnv {
     }
 }
 
+/// The lines that `stemma chat` prints for some questions, and its output.
+fn chat(hall: &AskEnv, questions: &str, options: &str) -> (Vec<Value>, CommandOutput) {
+    let script = r#"printf "$3" | STEMMA_MODEL__NAME=sim STEMMA_MODEL__BASE_URL="$2" "$0" --store "$1" chat --jsonl $4"#;
+    let store = hall.lab.path("store");
+    let url = hall.provider.base_url("chat");
+    let program = env!("CARGO_BIN_EXE_stemma");
+    let arguments = [program, store.to_str().unwrap(), &url, questions, options];
+    let output = hall.lab.shell(script, arguments);
+    let lines = output.out.lines();
+    (
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+        output,
+    )
+}
+
 fn text(answer: &CommandOutput) -> String {
     answer.out.clone()
 }
@@ -165,6 +182,90 @@ fn chat_answers_each_line() {
         lines[3]["searched"]["queries"][0],
         "And for whom? (How much was spending on anvils?)"
     );
+}
+
+#[test]
+fn chats_are_stored_resumed_listed_and_deleted() {
+    let hall = AskEnv::new();
+    let list = || hall.run(&["--json", "chat", "--list"]);
+    assert_eq!(list().code, Some(1));
+    let none = chat(&hall, "and?\\n", "--resume").1;
+    assert!(
+        none.code == Some(2) && none.out.contains("no conversation is stored"),
+        "{none:?}"
+    );
+    let first = "How much was spending on anvils?";
+    let (lines, output) = chat(
+        &hall,
+        &format!("{first}\\n/new\\nWho buys?\\n"),
+        "--in report",
+    );
+    let ids: Vec<&str> = lines
+        .iter()
+        .map(|line| line["conversation"].as_str().unwrap())
+        .collect();
+    assert!(ids.len() == 2 && ids[0] != ids[1], "{output:?}");
+    for id in &ids {
+        let ending = format!("stemma chat --resume {id}");
+        assert!(output.err.contains(&ending), "{output:?}");
+    }
+    // The newest, or the one with this id; within the scope that it was started with.
+    let (newest, _) = chat(&hall, "And for whom?\\n", "--resume");
+    assert_eq!(newest[0]["conversation"], ids[1]);
+    let (lines, output) = chat(&hall, "And for whom?\\n", &format!("--resume {}", ids[0]));
+    assert_eq!(lines[0]["conversation"], ids[0], "{output:?}");
+    assert_eq!(
+        lines[0]["searched"]["queries"][0],
+        format!("And for whom? ({first})")
+    );
+    let listed = list().json();
+    let listed = listed["conversations"].as_array().unwrap();
+    assert_eq!(
+        (&listed[0]["id"], &listed[1]["id"]),
+        (&json!(ids[1]), &json!(ids[0]))
+    );
+    assert_eq!(
+        (
+            &listed[1]["title"],
+            &listed[1]["length"],
+            &listed[1]["scopes"]
+        ),
+        (&json!(first), &json!(2), &json!(["report"]))
+    );
+    let shown = hall.run(&["chat", "--list", "--limit", "1"]);
+    assert!(
+        shown.out.contains("Who buys?") && !shown.out.contains(first),
+        "{shown:?}"
+    );
+    assert_eq!(hall.run(&["chat", "--delete", ids[1]]).code, Some(0));
+    for name in [ids[1], "../answers", "new"] {
+        let unknown = hall.run(&["--json", "chat", "--delete", name]);
+        assert_eq!(
+            unknown.json()["error"]["code"],
+            "conversation.not_found",
+            "{unknown:?}"
+        );
+    }
+    assert_eq!(list().json()["conversations"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_chat_that_cannot_be_stored_goes_on_and_says_so_once() {
+    let hall = AskEnv::new();
+    // A file where the folder of conversations would be, since tests may run as root.
+    let blocked = hall.lab.path("store/objects/c/default/conversations");
+    std::fs::write(blocked, "").unwrap();
+    let questions = "How much was spending on anvils?\\nAnd for whom?\\n";
+    let (lines, output) = chat(&hall, questions, "");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(lines.len(), 2);
+    assert!(lines[1].get("conversation").is_none(), "{output:?}");
+    assert_eq!(
+        lines[1]["searched"]["queries"][0],
+        "And for whom? (How much was spending on anvils?)"
+    );
+    assert_eq!(output.err.matches("are not kept").count(), 1, "{output:?}");
+    assert!(!output.err.contains("--resume"), "{output:?}");
 }
 
 #[test]

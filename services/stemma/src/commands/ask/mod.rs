@@ -8,7 +8,7 @@ use stemma_answers::{
     Answer, AnswerError, AnswerEvent, AnswerLimits, AnswerMode, AnswerOutcome, Answerer,
     AskRequest, EventSink, RetrievalStrategy, StepKind,
 };
-use stemma_archive::{AnswerRequest, AnswerService, AnswererFactory, Archive};
+use stemma_archive::{AnswerRequest, AnswerService, AnswererFactory, Archive, Conversations};
 use stemma_store::Env;
 
 use crate::commands::open::index_archive;
@@ -116,6 +116,11 @@ pub fn mode(name: &str) -> Result<AnswerMode, String> {
 
 impl AskOptions {
     pub fn question(&self, text: &str, reader: &Archive) -> Result<AskRequest, CommandError> {
+        Ok(reader.ask_request(&self.request(text, reader)?)?)
+    }
+
+    /// The question before its names are resolved.
+    pub fn request(&self, text: &str, reader: &Archive) -> Result<AnswerRequest, CommandError> {
         let has_no_price = reader
             .tree_searcher()
             .is_some_and(|reasoner| !reasoner.client().has_prices());
@@ -131,7 +136,7 @@ impl AskOptions {
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
-        Ok(reader.ask_request(&AnswerRequest {
+        Ok(AnswerRequest {
             question: text.to_owned(),
             scopes: self.scope.scopes.clone(),
             filter: Some(self.scope.conditions.as_str().into()),
@@ -142,14 +147,15 @@ impl AskOptions {
             limits: Some(limits),
             see: self.see,
             ..AnswerRequest::default()
-        })?)
+        })
     }
 }
 
 /// The archive, opened to answer from.
 pub struct AskSession {
     pub reader: Arc<Archive>,
-    answerer: Arc<dyn Answerer>,
+    pub answerer: Arc<dyn Answerer>,
+    pub conversations: Conversations,
 }
 
 impl AskSession {
@@ -162,9 +168,15 @@ impl AskSession {
         let env = Env::system();
         let limiter = context.config()?.servers.limiter(&env)?;
         let vision = model_clients::vision(context, &env, &limiter, "cli")?;
+        let conversations =
+            Conversations::new(env.clone(), Arc::clone(&blobs), &context.collection);
         let answers = AnswerService::new(env, blobs, settings);
         let answerer = answers.with_vision(vision).answerer(&reader);
-        Ok(Self { reader, answerer })
+        Ok(Self {
+            reader,
+            answerer,
+            conversations,
+        })
     }
 
     /// Answers, and sends the steps to `events`.
