@@ -2,17 +2,19 @@
 //!
 //! The lines of statements and the measures made of them are data (`measures.toml`).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use stemma_reading::text_words::{says, without_parentheses};
-use stemma_reading::vocabulary::{MEAN_WORDS, NEUTRAL_LABEL_WORDS, SHARE_PHRASES};
+use stemma_reading::vocabulary::{MEAN_WORDS, NEUTRAL_LABEL_WORDS, POINT_WORDS, SHARE_PHRASES};
 
-use super::claim::{BoundFigure, Measure};
+use super::claim::BoundFigure;
 use super::direction::{direction_of, without_labels};
-use super::formula::{Formula, Function, Operator};
+use super::formula::Formula;
+use super::quantity::Quantity;
 use super::words::Stems;
 
 // Two ways to compute one value may differ in the last digits of a division.
@@ -37,116 +39,115 @@ struct NamedMeasure {
     formulas: Vec<String>,
 }
 
-/// A computed figure and its inputs, in the words of a statement.
-pub(crate) struct NamedResult<'r> {
-    /// The statement without its figures.
-    pub(crate) statement: &'r str,
-    pub(crate) figure: &'r BoundFigure,
-    pub(crate) inputs: Vec<&'r BoundFigure>,
+/// The values that a figure may have, and what it is called.
+type Expected = (Vec<Decimal>, String);
+
+/// Whether a computed figure is what the statement calls it.
+///
+/// # Errors
+/// Says what the formula is not.
+pub(crate) fn check_meaning(
+    statement: &str,
+    figure: &BoundFigure,
+    inputs: &[&BoundFigure],
+) -> Result<(), String> {
+    let is_copied = inputs
+        .iter()
+        .all(|input| input.value.is_some() && !input.is_computed());
+    let Some(value) = figure.value.filter(|_| is_copied) else {
+        return Ok(());
+    };
+    let bare = without_labels(statement, inputs.iter().copied());
+    let expected = share(statement, inputs)
+        .or_else(|| measure(&bare, inputs))
+        .or_else(|| average(&bare, inputs))
+        .or_else(|| change(&bare, figure, inputs));
+    match expected {
+        Some((values, name)) if !values.iter().any(|other| is_near(value, *other)) => {
+            Err(format!("{} is not what {name} is", figure.formula))
+        }
+        _ => Ok(()),
+    }
 }
 
-impl NamedResult<'_> {
-    /// # Errors
-    /// Says what the formula is not.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let Some(value) = self.figure.value else {
-            return Ok(());
-        };
-        let inputs: Option<Vec<Decimal>> = self.inputs.iter().map(|input| input.value).collect();
-        let Some(inputs) = inputs.filter(|_| !self.inputs.iter().any(|input| input.is_computed()))
-        else {
-            return Ok(());
-        };
-        let bare = without_labels(self.statement, &self.inputs);
-        let expected = self
-            .share()
-            .or_else(|| self.measure(&bare))
-            .or_else(|| self.average(&bare, &inputs))
-            .or_else(|| self.change(&bare));
-        match expected {
-            Some((values, name)) if !values.iter().any(|other| is_near(value, *other)) => {
-                Err(format!("{} is not what {name} is", self.figure.formula))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    // The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
-    fn measure(&self, bare: &str) -> Option<(Vec<Decimal>, String)> {
-        let statement = Stems::new(bare);
-        let named = MEASURES.measures.iter().flat_map(|measure| {
-            let names = measure.names.iter();
-            names.map(move |name| (Stems::new(name).into_words(), name, measure))
-        });
-        let (_, name, measure) = named
-            .filter(|(stems, ..)| !statement.positions_of(stems).is_empty())
-            .max_by_key(|(stems, ..)| stems.len())?;
-        let values = |line: &str| self.values_of(line);
-        let values = measure
-            .formulas
+// The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
+fn measure(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let statement = Stems::new(bare);
+    let named = MEASURES.measures.iter().flat_map(|measure| {
+        measure
+            .names
             .iter()
-            .filter_map(|formula| Formula::parse(formula).ok()?.evaluate(&values).ok())
-            .collect();
-        Some((values, format!("the {name}")))
-    }
-
-    fn values_of(&self, line: &str) -> Vec<Decimal> {
+            .map(move |name| (Stems::new(name).into_words(), name, measure))
+    });
+    let (_, name, measure) = named
+        .filter(|(stems, ..)| !statement.positions_of(stems).is_empty())
+        .max_by_key(|(stems, ..)| stems.len())?;
+    let values = |line: &str| {
         let is_outflow = MEASURES.outflows.iter().any(|outflow| outflow == line);
         let names = MEASURES.lines.get(line).map_or(&[][..], Vec::as_slice);
         let names: Vec<Vec<String>> = names.iter().map(|name| line_words(name)).collect();
-        let inputs = self.inputs.iter().filter(|input| {
-            let [cell] = &input.cells[..] else {
-                return false;
-            };
-            names.contains(&line_words(&cell.label))
+        let inputs = inputs.iter().filter(|input| match &input.cells[..] {
+            [cell] => names.contains(&line_words(&cell.label)),
+            _ => false,
         });
         let values = inputs.filter_map(|input| input.value);
-        values
-            .map(|value| if is_outflow { value.abs() } else { value })
-            .collect()
-    }
+        let values = values.map(|value| if is_outflow { value.abs() } else { value });
+        values.map(Quantity::constant).collect()
+    };
+    let results = measure
+        .formulas
+        .iter()
+        .filter_map(|formula| Some(Formula::parse(formula).ok()?.evaluate(&values).ok()?.value));
+    Some((results.collect(), format!("the {name}")))
+}
 
-    // `A as a percentage of B` divides the row that is named first by the other.
-    fn share(&self) -> Option<(Vec<Decimal>, String)> {
-        let lower = self.statement.to_lowercase();
-        let at = SHARE_PHRASES.iter().find_map(|phrase| lower.find(phrase))?;
-        let whole = lower.get(at..)?;
-        let [one, other] = self.inputs[..] else {
-            return None;
-        };
-        let is_whole = |input: &BoundFigure| {
-            let stems = input.cells.first().map(|cell| line_words(&cell.label));
-            stems.is_some_and(|stems| !Stems::new(whole).positions_of(&stems).is_empty())
-        };
-        let (part, whole) = match (is_whole(one), is_whole(other)) {
-            (true, false) => (other, one),
-            (false, true) => (one, other),
-            _ => return None,
-        };
-        let share = Operator::Divide.apply(part.value?, whole.value?).ok()?;
-        // What flows out may be printed as negative.
-        Some((vec![share, -share], "the share".into()))
-    }
+// `A as a percentage of B` divides the row that is named first by the other.
+fn share(statement: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let lower = statement.to_lowercase();
+    let at = SHARE_PHRASES.iter().find_map(|phrase| lower.find(phrase))?;
+    let whole = Stems::new(&lower[at..]);
+    let [one, other] = inputs else {
+        return None;
+    };
+    let is_whole = |input: &BoundFigure| {
+        let stems = input.cells.first().map(|cell| line_words(&cell.label));
+        stems.is_some_and(|stems| !whole.positions_of(&stems).is_empty())
+    };
+    let (part, whole) = match (is_whole(one), is_whole(other)) {
+        (true, false) => (other, one),
+        (false, true) => (one, other),
+        _ => return None,
+    };
+    let share = part.value?.checked_div(whole.value?)?;
+    // What flows out may be printed as negative.
+    Some((vec![share, -share], "the share".into()))
+}
 
-    fn average(&self, bare: &str, inputs: &[Decimal]) -> Option<(Vec<Decimal>, String)> {
-        let mean = Function::Average.apply(inputs).ok()?;
-        says(bare, &MEAN_WORDS).then(|| (vec![mean], "the average".into()))
-    }
+fn average(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let values = inputs.iter().filter_map(|input| input.value);
+    let values: Vec<Quantity> = values.map(Quantity::constant).collect();
+    let mean = Quantity::call("avg", &values).ok()?.value;
+    says(bare, &MEAN_WORDS).then(|| (vec![mean], "the average".into()))
+}
 
-    // A percentage by which one row rises or falls is its change against the earlier period.
-    fn change(&self, bare: &str) -> Option<(Vec<Decimal>, String)> {
-        let [one, other] = self.inputs[..] else {
-            return None;
-        };
-        direction_of(bare).filter(|_| self.figure.measure == Measure::Percent)?;
-        let is_one_row = one.cells == other.cells && one.newest().order() != other.newest().order();
-        let (earlier, later) = match one.newest().order() < other.newest().order() {
-            true => (one.value?, other.value?),
-            false => (other.value?, one.value?),
-        };
-        let change = later.checked_sub(earlier)?.checked_div(earlier.abs())?;
-        is_one_row.then(|| (vec![change, -change], "the change".into()))
-    }
+// A percentage by which one row rises or falls is its change against the earlier period, and points are their difference.
+fn change(bare: &str, figure: &BoundFigure, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let [one, other] = inputs else {
+        return None;
+    };
+    direction_of(bare).filter(|_| one.cells == other.cells)?;
+    let (earlier, later) = match one.newest().order().cmp(&other.newest().order()) {
+        Ordering::Less => (one.value?, other.value?),
+        Ordering::Greater => (other.value?, one.value?),
+        Ordering::Equal => return None,
+    };
+    let difference = later.checked_sub(earlier)?;
+    let change = match figure.unit.as_str() {
+        "%" => difference.checked_div(earlier.abs())?,
+        unit if POINT_WORDS.occurs_in(unit) => difference,
+        _ => return None,
+    };
+    Some((vec![change, -change], "the change".into()))
 }
 
 /// Whether stems are the name of a measure, which may also be a row of a table.

@@ -31,38 +31,81 @@ pub(super) struct NormalizedText {
 impl NormalizedText {
     // Joins the text of all targets; `body` leaves out running heads and feet.
     pub(super) fn from_targets(targets: &[QuoteTarget<'_>], body: bool) -> Self {
-        let mut folding = Normalizer::default();
-        for (at, target) in targets.iter().enumerate() {
-            for (line, text) in target.lines(body) {
-                folding.line(
-                    text,
-                    CharPosition {
-                        target: at,
-                        line,
-                        start: 0,
-                        end: 0,
-                    },
-                );
-            }
-        }
-        folding.finish()
+        let targets = targets.iter().enumerate();
+        Self::new(targets.flat_map(|(at, target)| {
+            let lines = target.lines(body);
+            lines.map(move |(line, text)| (at, line, text))
+        }))
     }
 
     // A text without positions, such as a quote.
     pub(super) fn from_text(text: &str) -> Self {
-        let mut folding = Normalizer::default();
-        text.lines().for_each(|line| {
-            folding.line(
+        Self::new(text.lines().map(|line| (0, 0, line)))
+    }
+
+    // Lines with the indexes of their targets and their own.
+    fn new<'t>(lines: impl Iterator<Item = (usize, usize, &'t str)>) -> Self {
+        // Words are separated by single spaces.
+        let mut chars: Vec<(char, CharPosition)> = Vec::new();
+        let mut push = |c: char, at: CharPosition| match c {
+            c if c.is_whitespace() || c.is_control() => {
+                if chars.last().is_some_and(|(c, _)| *c != ' ') {
+                    chars.push((' ', at));
+                }
+            }
+            '\u{AD}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FEFF}' => {}
+            c => chars.push((plain_char(c), at)),
+        };
+        for (target, line, text) in lines {
+            let at = |start: usize, end: usize| CharPosition {
+                target,
                 line,
-                CharPosition {
-                    target: 0,
-                    line: 0,
-                    start: 0,
-                    end: 0,
-                },
-            );
-        });
-        folding.finish()
+                start,
+                end,
+            };
+            push(' ', at(0, 0));
+            for (start, c) in text.char_indices() {
+                let at = at(start, start + c.len_utf8());
+                match c.is_ascii() {
+                    true => push(c.to_ascii_lowercase(), at),
+                    false => std::iter::once(c)
+                        .nfkc()
+                        .flat_map(char::to_lowercase)
+                        .for_each(|c| push(c, at)),
+                }
+            }
+        }
+        chars.pop_if(|(c, _)| *c == ' ');
+        Self::without_layout(&chars)
+    }
+
+    // Without what only the layout adds: hyphens between letters, spaces of tables.
+    fn without_layout(chars: &[(char, CharPosition)]) -> Self {
+        let mut normalized = Self::default();
+        let mut rest = chars;
+        while let Some(((c, place), after)) = rest.split_first() {
+            rest = after;
+            let before = normalized.chars.last().copied();
+            let next = after.first().map(|(c, _)| *c);
+            let second = after.get(1).map(|(c, _)| *c);
+            match *c {
+                // A word that was divided at the end of a line.
+                '-' if is_letter(before) && next == Some(' ') && is_letter(second) => {
+                    rest = &after[1..];
+                }
+                '-' if is_letter(before) && is_letter(next) => {}
+                ' ' if is_table_space(before, next, second) => {}
+                c => {
+                    normalized.chars.push(c);
+                    normalized.positions.push(*place);
+                }
+            }
+        }
+        normalized
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,8 +121,20 @@ impl NormalizedText {
         self.chars.iter().collect()
     }
 
-    pub(super) fn positions(&self, range: &Range<usize>) -> &[CharPosition] {
-        &self.positions[range.clone()]
+    // Where characters are in their lines, one range per line.
+    pub(super) fn by_line(&self, range: &Range<usize>) -> Vec<CharPosition> {
+        let mut lines: Vec<CharPosition> = Vec::new();
+        let places = self.positions[range.clone()].iter();
+        for at in places.filter(|at| at.start < at.end) {
+            match lines.last_mut() {
+                Some(last) if (last.target, last.line) == (at.target, at.line) => {
+                    last.start = last.start.min(at.start);
+                    last.end = last.end.max(at.end);
+                }
+                _ => lines.push(*at),
+            }
+        }
+        lines
     }
 
     // The first whole-word match at or after character `from`.
@@ -120,81 +175,6 @@ fn cuts_word<'a>(inner: Option<&char>, mut outward: impl Iterator<Item = &'a cha
 // Scripts without spaces between words: a quote may begin at any letter.
 fn is_unspaced_script(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
-}
-
-#[derive(Default)]
-struct Normalizer {
-    // Words are separated by single spaces.
-    chars: Vec<(char, CharPosition)>,
-}
-
-impl Normalizer {
-    fn line(&mut self, text: &str, at: CharPosition) {
-        self.space(CharPosition {
-            start: 0,
-            end: 0,
-            ..at
-        });
-        for (start, c) in text.char_indices() {
-            let here = CharPosition {
-                start,
-                end: start + c.len_utf8(),
-                ..at
-            };
-            if c.is_ascii() {
-                self.letter(c.to_ascii_lowercase(), here);
-            } else {
-                std::iter::once(c)
-                    .nfkc()
-                    .flat_map(char::to_lowercase)
-                    .for_each(|c| self.letter(plain_char(c), here));
-            }
-        }
-    }
-
-    fn letter(&mut self, c: char, at: CharPosition) {
-        match c {
-            c if c.is_whitespace() || c.is_control() => self.space(at),
-            '\u{AD}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{FEFF}' => {}
-            c => self.chars.push((c, at)),
-        }
-    }
-
-    fn space(&mut self, at: CharPosition) {
-        if self.chars.last().is_some_and(|(c, _)| *c != ' ') {
-            self.chars.push((' ', at));
-        }
-    }
-
-    fn finish(mut self) -> NormalizedText {
-        if self.chars.last().is_some_and(|(c, _)| *c == ' ') {
-            self.chars.pop();
-        }
-        let mut normalized = NormalizedText::default();
-        let mut rest = self.chars.as_slice();
-        while let Some(((c, place), after)) = rest.split_first() {
-            rest = after;
-            let before = normalized.chars.last().copied();
-            let next = after.first().map(|(c, _)| *c);
-            let second = after.get(1).map(|(c, _)| *c);
-            match *c {
-                // A word that was divided at the end of a line.
-                '-' if is_letter(before) && next == Some(' ') && is_letter(second) => {
-                    rest = &after[1..];
-                    continue;
-                }
-                '-' if is_letter(before) && is_letter(next) => continue,
-                ' ' if is_table_space(before, next, second) => continue,
-                c => normalized.chars.push(c),
-            }
-            normalized.positions.push(*place);
-        }
-        normalized
-    }
 }
 
 fn is_letter(c: Option<char>) -> bool {

@@ -1,7 +1,9 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
-use stemma_document::{Line, Page, Rect, WordReading};
+use stemma_document::{Line, Page, Rect, Word, WordReading};
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
@@ -39,27 +41,19 @@ impl<'a> QuoteTarget<'a> {
     }
 
     /// Lines with their index; `body` leaves out running heads and feet.
-    pub fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
-        match self.lines {
-            SourceLines::Page(page) => {
-                let lines = page
-                    .lines
-                    .iter()
-                    .enumerate()
-                    .filter(move |(_, line)| !(body && line.is_furniture()));
-                Box::new(lines.map(|(at, line)| (at, line.text.as_str())))
-            }
-            SourceLines::Text(lines) => Box::new(
-                lines
-                    .iter()
-                    .enumerate()
-                    .map(|(at, line)| (at, line.as_str())),
-            ),
-        }
+    pub(crate) fn lines(self, body: bool) -> impl Iterator<Item = (usize, &'a str)> {
+        let count = match self.lines {
+            SourceLines::Page(page) => page.lines.len(),
+            SourceLines::Text(lines) => lines.len(),
+        };
+        let is_shown =
+            move |at: &usize| !(body && self.layout(*at).is_some_and(Line::is_furniture));
+        let shown = (0..count).filter(is_shown);
+        shown.map(move |at| (at, self.line(at)))
     }
 
     /// A line by its index; empty if there is none.
-    pub fn line(&self, at: usize) -> &'a str {
+    pub(crate) fn line(&self, at: usize) -> &'a str {
         match self.lines {
             SourceLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
             SourceLines::Text(lines) => lines.get(at).map_or("", String::as_str),
@@ -67,20 +61,21 @@ impl<'a> QuoteTarget<'a> {
     }
 
     /// Its lines, joined.
-    pub fn full_text(&self) -> String {
-        self.lines(false)
-            .map(|(_, line)| line)
-            .collect::<Vec<_>>()
-            .join("\n")
+    pub(crate) fn full_text(&self) -> String {
+        let lines = self.lines(false).map(|(_, line)| line);
+        lines.collect::<Vec<_>>().join("\n")
     }
 
-    // The words at bytes `start..end` of a line with their readings, if text recognition read them.
-    pub(super) fn readings(
-        &self,
-        at: usize,
-        start: usize,
-        end: usize,
-    ) -> Vec<(&'a str, WordReading)> {
+    // A line with coordinates.
+    fn layout(&self, at: usize) -> Option<&'a Line> {
+        match self.lines {
+            SourceLines::Page(page) => page.lines.get(at),
+            SourceLines::Text(_) => None,
+        }
+    }
+
+    // The words at bytes of a line with their readings, if text recognition read them.
+    pub(super) fn readings(&self, at: usize, bytes: &Range<usize>) -> Vec<(&'a str, WordReading)> {
         let SourceLines::Page(page) = self.lines else {
             return Vec::new();
         };
@@ -89,8 +84,7 @@ impl<'a> QuoteTarget<'a> {
         };
         let before = page.lines[..at].iter().map(|line| line.words.len());
         let words = line.words.iter().zip(read.words().skip(before.sum()));
-        let quoted =
-            words.filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
+        let quoted = words.filter(|(word, _)| overlaps(word, bytes));
         quoted
             .map(|(word, reading)| {
                 let text = line.text.get(word.start as usize..word.end as usize);
@@ -99,22 +93,18 @@ impl<'a> QuoteTarget<'a> {
             .collect()
     }
 
-    // Bytes `start..end` of a line: one rectangle per column; none without coordinates.
-    pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
-        let SourceLines::Page(page) = self.lines else {
-            return Vec::new();
-        };
-        let Some(line) = page.lines.get(at) else {
+    // One rectangle per column at bytes of a line; none without coordinates.
+    pub(super) fn rects(&self, at: usize, bytes: &Range<usize>) -> Vec<CitedRect> {
+        let (SourceLines::Page(page), Some(line)) = (self.lines, self.layout(at)) else {
             return Vec::new();
         };
         let (width, height) = page.displayed_size();
         let width = width.points().max(1.0);
         let height = height.points().max(1.0);
-        word_spans(line, start, end)
-            .into_iter()
-            .map(|(left, right): (f32, f32)| {
-                let top = line.rect.y0.points();
-                let bottom = line.rect.y1.points();
+        let (top, bottom) = (line.rect.y0.points(), line.rect.y1.points());
+        let spans = word_spans(line, bytes).into_iter();
+        spans
+            .map(|(left, right)| {
                 let rect = page.displayed(Rect::new(left, top, right, bottom));
                 CitedRect {
                     page: self.number,
@@ -128,6 +118,10 @@ impl<'a> QuoteTarget<'a> {
     }
 }
 
+fn overlaps(word: &Word, bytes: &Range<usize>) -> bool {
+    (word.start as usize) < bytes.end && bytes.start < word.end as usize
+}
+
 /// A rectangle on a page in shares (0–1) of its width and height, origin at the top left, rounded to 0.0001.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CitedRect {
@@ -139,18 +133,15 @@ pub struct CitedRect {
     pub h: f64,
 }
 
-// Left and right edges of the words that overlap bytes `start..end`, merged within a column. A line whose words have no
-// coordinates counts whole.
-fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
-    let inside = line
-        .words
-        .iter()
-        .filter(|word| (word.start as usize) < end && start < word.end as usize);
+// Left and right edges of the words at bytes, merged within a column. A line whose words have no coordinates counts whole.
+fn word_spans(line: &Line, bytes: &Range<usize>) -> Vec<(f32, f32)> {
+    if line.words.is_empty() {
+        return vec![(line.rect.x0.points(), line.rect.x1.points())];
+    }
     let gap = line.rect.height().max(1.0) * COLUMN_GAP;
     let mut stretches: Vec<(f32, f32)> = Vec::new();
-    for word in inside {
-        let left = word.x0.points();
-        let right = word.x1.points();
+    for word in line.words.iter().filter(|word| overlaps(word, bytes)) {
+        let (left, right) = (word.x0.points(), word.x1.points());
         match stretches.last_mut() {
             Some((from, to)) if left - *to <= gap && right >= *from => {
                 *from = from.min(left);
@@ -158,9 +149,6 @@ fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
             }
             _ => stretches.push((left, right)),
         }
-    }
-    if line.words.is_empty() {
-        stretches.push((line.rect.x0.points(), line.rect.x1.points()));
     }
     stretches
 }

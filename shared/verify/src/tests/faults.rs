@@ -249,9 +249,13 @@ enum Fault {
     Quote,
     /// A number in the formula that no page has.
     Constant,
+    /// A formula of something else than the statement says, with its result.
+    Meaning,
+    /// An input of another row, with the result.
+    Operand,
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 16] = [
     Fault::Column,
     Fault::ChangeColumn,
     Fault::Row,
@@ -266,7 +270,33 @@ const FAULTS: [Fault; 14] = [
     Fault::Direction,
     Fault::Quote,
     Fault::Constant,
+    Fault::Meaning,
+    Fault::Operand,
 ];
+
+// A formula over the same inputs with another result.
+fn other_formula(table: &Table, plan: &Plan, random: &mut Random) -> Option<&'static str> {
+    let wrong: &[&'static str] = match plan.formula {
+        "(a - b) / a" => &["b / a", "(a - b) / b", "(b - a) / a", "a - b"],
+        "a / b" => &["b / a", "a - b", "a * b"],
+        "a + b" => &["a - b", "a / b", "avg(a, b)"],
+        "(a - b) / b" | "(a - b) / b * 100" => &["(a - b) / a", "a / b", "a - b"],
+        "avg(a, b)" => &["a + b", "a - b", "a + b / 2"],
+        "(a - b) / c" => &["(a - c) / b"],
+        _ => return None,
+    };
+    let formula = wrong[random.below(wrong.len())];
+    let right = result(table, plan);
+    let values = plan
+        .inputs
+        .iter()
+        .map(|(row, year)| table.value(*row, *year) as f64);
+    let values: Vec<f64> = values.collect();
+    let is_percent = plan.form == Form::Percent;
+    let shown = value_of(formula, &values) * if is_percent { 100.0 } else { 1.0 };
+    let is_same = (shown.abs() - right.0.parse::<f64>().ok()?.abs()).abs() < 0.06;
+    (!is_same).then_some(formula)
+}
 
 // The claim with a fault; `None` where the plan cannot have it.
 fn wrong_claim(
@@ -358,33 +388,26 @@ fn wrong_claim(
             };
         }
         Fault::Formula => {
-            let wrong: &[&'static str] = match plan.formula {
-                "(a - b) / a" => &["b / a", "(a - b) / b", "(b - a) / a", "a - b"],
-                "a / b" => &["b / a", "a - b", "a * b"],
-                "a + b" => &["a - b", "a / b", "avg(a, b)"],
-                "(a - b) / b" | "(a - b) / b * 100" => &["(a - b) / a", "a / b", "a - b"],
-                "avg(a, b)" => &["a + b", "a - b", "a + b / 2"],
-                "(a - b) / c" => &["(a - c) / b"],
-                _ => return None,
-            };
-            let formula = wrong[random.below(wrong.len())];
-            let right = result(table, plan);
+            claim.figures.last_mut()?.formula = other_formula(table, plan, random)?.into();
+        }
+        Fault::Meaning => {
             let wrong = Plan {
-                formula,
+                formula: other_formula(table, plan, random)?,
                 ..plan.clone()
             };
-            let values = plan
-                .inputs
-                .iter()
-                .map(|(row, year)| table.value(*row, *year) as f64);
-            let values: Vec<f64> = values.collect();
-            let is_percent = plan.form == Form::Percent;
-            let shown = value_of(wrong.formula, &values) * if is_percent { 100.0 } else { 1.0 };
-            let is_same = (shown.abs() - right.0.parse::<f64>().ok()?.abs()).abs() < 0.06;
-            if is_same {
+            claim = right_claim(table, &wrong);
+        }
+        Fault::Operand => {
+            let is_used = plan.inputs.iter().any(|(row, _)| *row == other_row);
+            if plan.formula.is_empty() || is_used || table.is_per_share(other_row) {
                 return None;
             }
-            claim.figures.last_mut()?.formula = formula.into();
+            let mut wrong = plan.clone();
+            wrong.inputs[at] = (other_row, year);
+            claim = right_claim(table, &wrong);
+            if claim.figures.last()?.value == right_claim(table, plan).figures.last()?.value {
+                return None;
+            }
         }
         Fault::Entity => {
             let statement = &plan.statement;
