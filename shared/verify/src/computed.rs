@@ -1,6 +1,7 @@
 //! Computed figures: the formula over figures that were found, its unit, and the stated result against its rounding.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 use stemma_reading::numbers::NumberMention;
@@ -110,6 +111,16 @@ impl StatedResult<'_> {
             .inputs
             .iter()
             .max_by_key(|input| input.newest().order());
+        // A change is one of the same rows.
+        let order = newest.map(|input| input.newest().order());
+        let rows = |is_newest: bool| -> BTreeSet<(&str, &str)> {
+            self.inputs
+                .iter()
+                .filter(|input| (Some(input.newest().order()) == order) == is_newest)
+                .flat_map(|input| &input.cells)
+                .map(|cell| (cell.group.as_str(), cell.label.as_str()))
+                .collect()
+        };
         Ok(BoundFigure {
             name: self.figure.name.clone(),
             is_found: true,
@@ -122,7 +133,7 @@ impl StatedResult<'_> {
             measure: result.measure,
             spans,
             cells,
-            direction: result.change,
+            direction: result.change.filter(|_| rows(true) == rows(false)),
             printed: result.value,
             scale: Some(scale),
             ..BoundFigure::default()

@@ -10,7 +10,7 @@ use stemma_reading::tokenizer::is_stop_word;
 use stemma_reading::vocabulary::NEUTRAL_LABEL_WORDS;
 
 use super::claim::{BoundFigure, ReadCell};
-use super::meaning::is_measure;
+use super::meaning::{Term, lines_of};
 use super::periods::name_of;
 use super::template::FilledText;
 use super::words::Stems;
@@ -29,20 +29,30 @@ struct Mention {
 pub(crate) fn check_labels(filled: &FilledText<'_>, tables: &[&FigureTable]) -> Result<(), String> {
     let statement = Stems::new(&blank(&filled.bare, parentheses(&filled.bare).iter()));
     let figures = || filled.figures.iter().map(|placed| placed.figure);
-    let used: BTreeSet<Vec<String>> = figures()
-        .flat_map(|figure| &figure.cells)
-        .map(|cell| label_stems(&cell.label))
-        .collect();
-    let mentions = mentions(&statement, tables, &used);
+    let cells: Vec<&ReadCell> = figures().flat_map(|figure| &figure.cells).collect();
+    let used: BTreeSet<Vec<String>> = cells.iter().map(|cell| label_stems(&cell.label)).collect();
+    let mut labels = used.clone();
+    labels.extend(tables.iter().flat_map(|table| labels_of(table)));
+    let mentions = mentions(&statement, &labels);
     let is_result = figures().any(BoundFigure::is_computed);
-    let other = mentions.iter().find(|mention| {
-        !used.contains(&mention.stems) && !(is_result && is_measure(&mention.stems))
+    let lines: Vec<Vec<&str>> = cells.iter().map(|cell| lines_of(&cell.label)).collect();
+    let is_known = !lines.iter().any(Vec::is_empty) && !lines.is_empty();
+    let lines = lines.concat();
+    let other = mentions.iter().find(|Mention { stems, .. }| {
+        let terms = Term::all().iter().filter(|term| term.stems == *stems);
+        let is_measure = terms.clone().any(Term::is_measure);
+        // A row may be named by another word, such as `capital expenditure`.
+        let is_term = is_known && stems.len() > 1 && terms.clone().next().is_some();
+        !used.contains(stems)
+            && !(is_result && is_measure)
+            && (labels.contains(stems)
+                || is_term && !terms.clone().any(|term| term.is_line_of(&lines)))
     });
     if let Some(other) = other {
         let label = &filled.text[other.at.clone()];
         return Err(format!("no figure is from the row \"{label}\""));
     }
-    for cell in figures().flat_map(|figure| &figure.cells) {
+    for cell in cells {
         check_group(&statement, cell, tables)?;
     }
     check_order(filled, &mentions)
@@ -90,22 +100,22 @@ fn check_order(filled: &FilledText<'_>, mentions: &[Mention]) -> Result<(), Stri
     Ok(())
 }
 
-// The labels of tables and figures that a statement has; longer ones hide those inside of them.
-fn mentions(
-    statement: &Stems,
-    tables: &[&FigureTable],
-    used: &BTreeSet<Vec<String>>,
-) -> Vec<Mention> {
-    let mut labels = used.clone();
-    for table in tables {
-        let rows = || table.rows.iter().map(|row| row.label.as_str());
-        let is_by_row = rows().all(|label| !head_period(label).is_empty());
-        let heads = table.columns.iter().map(|column| column.head.as_str());
-        labels.extend(rows().chain(heads.filter(|_| is_by_row)).map(label_stems));
-    }
+// The labels of a table: of its rows, or of its columns where rows are periods.
+fn labels_of(table: &FigureTable) -> Vec<Vec<String>> {
+    let rows = || table.rows.iter().map(|row| row.label.as_str());
+    let is_by_row = rows().all(|label| !head_period(label).is_empty());
+    let heads = table.columns.iter().map(|column| column.head.as_str());
+    let labels = rows().chain(heads.filter(|_| is_by_row));
+    labels.map(label_stems).collect()
+}
+
+// The labels and terms that a statement has; longer ones hide those inside of them.
+fn mentions(statement: &Stems, labels: &BTreeSet<Vec<String>>) -> Vec<Mention> {
+    let terms = Term::all().iter().map(|term| &term.stems);
+    let names: BTreeSet<&Vec<String>> = labels.iter().chain(terms).collect();
     let mut mentions: Vec<Mention> = Vec::new();
-    for stems in labels {
-        let places = statement.positions_of(&stems);
+    for stems in names {
+        let places = statement.positions_of(stems);
         mentions.extend(places.into_iter().map(|at| Mention {
             stems: stems.clone(),
             at,

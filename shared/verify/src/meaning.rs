@@ -22,6 +22,64 @@ const TOLERANCE: Decimal = Decimal::from_parts(1, 0, 0, false, 9);
 
 static MEASURES: LazyLock<Measures> =
     LazyLock::new(|| toml::from_str(include_str!("measures.toml")).unwrap_or_default());
+static TERMS: LazyLock<Vec<Term>> = LazyLock::new(|| {
+    let mut terms = Vec::new();
+    for (line, names) in &MEASURES.lines {
+        let names = names.iter();
+        terms.extend(names.map(|name| Term::new(name, Meaning::Line(line))));
+    }
+    for measure in &MEASURES.measures {
+        let names = measure.names.iter();
+        terms.extend(names.map(|name| Term::new(name, Meaning::Measure(measure))));
+    }
+    terms
+});
+
+/// A name of a line of a statement, or of a measure.
+pub(crate) struct Term {
+    name: &'static str,
+    pub(crate) stems: Vec<String>,
+    meaning: Meaning,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Line(&'static str),
+    Measure(&'static NamedMeasure),
+}
+
+impl Term {
+    fn new(name: &'static str, meaning: Meaning) -> Self {
+        Self {
+            name,
+            stems: Stems::new(name).into_words(),
+            meaning,
+        }
+    }
+
+    pub(crate) fn all() -> &'static [Self] {
+        &TERMS
+    }
+
+    pub(crate) fn is_measure(&self) -> bool {
+        matches!(self.meaning, Meaning::Measure(_))
+    }
+
+    /// Whether it is one of these lines.
+    pub(crate) fn is_line_of(&self, lines: &[&str]) -> bool {
+        matches!(self.meaning, Meaning::Line(line) if lines.contains(&line))
+    }
+}
+
+/// The lines of statements that a label means.
+pub(crate) fn lines_of(label: &str) -> Vec<&'static str> {
+    let words = line_words(label);
+    let lines = TERMS.iter().filter_map(|term| match term.meaning {
+        Meaning::Line(line) if line_words(term.name) == words => Some(line),
+        _ => None,
+    });
+    lines.collect()
+}
 
 #[derive(Debug, Default, Deserialize)]
 struct Measures {
@@ -60,7 +118,7 @@ pub(crate) fn check_meaning(
     let bare = without_labels(statement, inputs.iter().copied());
     let expected = share(statement, inputs)
         .or_else(|| measure(&bare, inputs))
-        .or_else(|| average(&bare, inputs))
+        .or_else(|| average(statement, &bare, inputs))
         .or_else(|| change(&bare, figure, inputs));
     match expected {
         Some((values, name)) if !values.iter().any(|other| is_near(value, *other)) => {
@@ -73,21 +131,17 @@ pub(crate) fn check_meaning(
 // The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
 fn measure(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
     let statement = Stems::new(bare);
-    let named = MEASURES.measures.iter().flat_map(|measure| {
-        measure
-            .names
-            .iter()
-            .map(move |name| (Stems::new(name).into_words(), name, measure))
+    let named = TERMS.iter().filter_map(|term| match term.meaning {
+        Meaning::Measure(measure) => Some((term, measure)),
+        Meaning::Line(_) => None,
     });
-    let (_, name, measure) = named
-        .filter(|(stems, ..)| !statement.positions_of(stems).is_empty())
-        .max_by_key(|(stems, ..)| stems.len())?;
+    let (term, measure) = named
+        .filter(|(term, _)| !statement.positions_of(&term.stems).is_empty())
+        .max_by_key(|(term, _)| term.stems.len())?;
     let values = |line: &str| {
         let is_outflow = MEASURES.outflows.iter().any(|outflow| outflow == line);
-        let names = MEASURES.lines.get(line).map_or(&[][..], Vec::as_slice);
-        let names: Vec<Vec<String>> = names.iter().map(|name| line_words(name)).collect();
         let inputs = inputs.iter().filter(|input| match &input.cells[..] {
-            [cell] => names.contains(&line_words(&cell.label)),
+            [cell] => lines_of(&cell.label).contains(&line),
             _ => false,
         });
         let values = inputs.filter_map(|input| input.value);
@@ -98,7 +152,7 @@ fn measure(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
         .formulas
         .iter()
         .filter_map(|formula| Some(Formula::parse(formula).ok()?.evaluate(&values).ok()?.value));
-    Some((results.collect(), format!("the {name}")))
+    Some((results.collect(), format!("the {}", term.name)))
 }
 
 // `A as a percentage of B` divides the row that is named first by the other.
@@ -123,11 +177,22 @@ fn share(statement: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
     Some((vec![share, -share], "the share".into()))
 }
 
-fn average(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+// An average is one of a row over its periods, or of rows that the statement names.
+fn average(statement: &str, bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    if !says(bare, &MEAN_WORDS) {
+        return None;
+    }
+    let stems = Stems::new(statement);
+    let is_named = inputs.iter().flat_map(|input| &input.cells).all(|cell| {
+        let label = Stems::new(&without_parentheses(&cell.label));
+        !stems.positions_of(&label.into_words()).is_empty()
+    });
+    let is_one_row = inputs.iter().all(|input| input.cells == inputs[0].cells);
     let values = inputs.iter().filter_map(|input| input.value);
     let values: Vec<Quantity> = values.map(Quantity::constant).collect();
     let mean = Quantity::call("avg", &values).ok()?.value;
-    says(bare, &MEAN_WORDS).then(|| (vec![mean], "the average".into()))
+    let mean = (is_one_row || is_named).then_some(mean);
+    Some((mean.into_iter().collect(), "the average".into()))
 }
 
 // A percentage by which one row rises or falls is its change against the earlier period, and points are their difference.
@@ -148,12 +213,6 @@ fn change(bare: &str, figure: &BoundFigure, inputs: &[&BoundFigure]) -> Option<E
         _ => return None,
     };
     Some((vec![change, -change], "the change".into()))
-}
-
-/// Whether stems are the name of a measure, which may also be a row of a table.
-pub(crate) fn is_measure(stems: &[String]) -> bool {
-    let mut names = MEASURES.measures.iter().flat_map(|measure| &measure.names);
-    names.any(|name| Stems::new(name).into_words() == stems)
 }
 
 // The words of a line that tell it from others.
