@@ -154,16 +154,16 @@ impl BoundFigure {
         self.spans.iter().any(|span| span.is_meant_by(&stated))
     }
 
-    /// For formulas: in units, or without scale as printed.
-    pub(crate) fn quantity(&self, has_scale: bool) -> Option<Quantity> {
+    /// For formulas: in units, or as printed if its scale is not known.
+    pub(crate) fn quantity(&self) -> Quantity {
         let newest = self.newest();
-        Some(Quantity {
-            value: if has_scale { self.value? } else { self.printed },
+        Quantity {
+            value: self.value.unwrap_or(self.printed),
             measure: self.measure,
             is_constant: false,
             newest: newest.year.map(|_| newest.order()),
             change: None,
-        })
+        }
     }
 }
 

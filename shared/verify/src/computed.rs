@@ -39,10 +39,8 @@ pub(crate) fn bind_computed<'k>(
     if !has_scales && !are_in_one_table(&inputs) {
         return Err("the scale of its inputs could not be read".into());
     }
-    let mut result = formula.evaluate(&|name| {
-        let quantity = known(name).and_then(|input| input.quantity(has_scales));
-        quantity.into_iter().collect()
-    })?;
+    let values = |name: &str| known(name).map(BoundFigure::quantity).into_iter();
+    let mut result = formula.evaluate(&|name| values(name).collect())?;
     if result.is_constant {
         return Err("the formula names no figure".into());
     }

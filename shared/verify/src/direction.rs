@@ -100,10 +100,9 @@ fn changes(figures: &[&BoundFigure]) -> Vec<Ordering> {
             let is_pair = !one.cells.is_empty()
                 && rows(one) == rows(other)
                 && one.measure == other.measure
+                && one.scale.is_some() == other.scale.is_some()
                 && (lengths.0.is_none() || lengths.1.is_none() || lengths.0 == lengths.1);
-            let has_scale = one.value.is_some() && other.value.is_some();
-            let values = one.quantity(has_scale).zip(other.quantity(has_scale));
-            let change = values.and_then(|(one, other)| one.change_to(&other));
+            let change = one.quantity().change_to(&other.quantity());
             found.extend(change.filter(|_| is_pair));
         }
     }

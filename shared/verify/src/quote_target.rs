@@ -84,12 +84,10 @@ impl<'a> QuoteTarget<'a> {
         };
         let before = page.lines[..at].iter().map(|line| line.words.len());
         let words = line.words.iter().zip(read.words().skip(before.sum()));
-        let quoted = words.filter(|(word, _)| overlaps(word, bytes));
-        quoted
-            .map(|(word, reading)| {
-                let text = line.text.get(word.start as usize..word.end as usize);
-                (text.unwrap_or_default(), reading)
-            })
+        let text = |word: &Word| line.text.get(word.start as usize..word.end as usize);
+        words
+            .filter(|(word, _)| line.words_at(bytes).any(|quoted| quoted == *word))
+            .map(|(word, reading)| (text(word).unwrap_or_default(), reading))
             .collect()
     }
 
@@ -98,28 +96,34 @@ impl<'a> QuoteTarget<'a> {
         let (SourceLines::Page(page), Some(line)) = (self.lines, self.layout(at)) else {
             return Vec::new();
         };
-        let (width, height) = page.displayed_size();
-        let width = width.points().max(1.0);
-        let height = height.points().max(1.0);
-        let (top, bottom) = (line.rect.y0.points(), line.rect.y1.points());
-        let spans = word_spans(line, bytes).into_iter();
-        spans
-            .map(|(left, right)| {
-                let rect = page.displayed(Rect::new(left, top, right, bottom));
-                CitedRect {
-                    page: self.number,
-                    x: relative_coordinate(rect.x0.points(), width),
-                    y: relative_coordinate(rect.y0.points(), height),
-                    w: relative_coordinate(rect.width(), width),
-                    h: relative_coordinate(rect.height(), height),
+        let gap = line.rect.height().max(1.0) * COLUMN_GAP;
+        // A line whose words have no coordinates counts whole.
+        let whole = Some(line.rect).filter(|_| line.words.is_empty());
+        let mut columns: Vec<Rect> = whole.into_iter().collect();
+        for Word { x0, x1, .. } in line.words_at(bytes) {
+            match columns.last_mut() {
+                Some(column) if x0.points() - column.x1.points() <= gap && *x1 >= column.x0 => {
+                    column.x0 = column.x0.min(*x0);
+                    column.x1 = column.x1.max(*x1);
                 }
+                _ => columns.push(Rect {
+                    x0: *x0,
+                    x1: *x1,
+                    ..line.rect
+                }),
+            }
+        }
+        let shares = columns.into_iter().map(|column| page.shares(column));
+        shares
+            .map(|[x, y, w, h]| CitedRect {
+                page: self.number,
+                x,
+                y,
+                w,
+                h,
             })
             .collect()
     }
-}
-
-fn overlaps(word: &Word, bytes: &Range<usize>) -> bool {
-    (word.start as usize) < bytes.end && bytes.start < word.end as usize
 }
 
 /// A rectangle on a page in shares (0–1) of its width and height, origin at the top left, rounded to 0.0001.
@@ -131,29 +135,4 @@ pub struct CitedRect {
     pub y: f64,
     pub w: f64,
     pub h: f64,
-}
-
-// Left and right edges of the words at bytes, merged within a column. A line whose words have no coordinates counts whole.
-fn word_spans(line: &Line, bytes: &Range<usize>) -> Vec<(f32, f32)> {
-    if line.words.is_empty() {
-        return vec![(line.rect.x0.points(), line.rect.x1.points())];
-    }
-    let gap = line.rect.height().max(1.0) * COLUMN_GAP;
-    let mut stretches: Vec<(f32, f32)> = Vec::new();
-    for word in line.words.iter().filter(|word| overlaps(word, bytes)) {
-        let (left, right) = (word.x0.points(), word.x1.points());
-        match stretches.last_mut() {
-            Some((from, to)) if left - *to <= gap && right >= *from => {
-                *from = from.min(left);
-                *to = to.max(right);
-            }
-            _ => stretches.push((left, right)),
-        }
-    }
-    stretches
-}
-
-fn relative_coordinate(value: f32, size: f32) -> f64 {
-    let share = f64::from((value / size).clamp(0.0, 1.0));
-    (share * 10_000.0).round() / 10_000.0
 }

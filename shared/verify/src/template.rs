@@ -1,5 +1,6 @@
 //! Statements with placeholders, and their text with the figures of the pages.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::numbers::{Currency, NumberRole, numbers};
@@ -70,15 +71,9 @@ impl<'t> Template<'t> {
         Ok(Self { parts, end: rest })
     }
 
-    /// The names that it uses, each once.
-    pub(crate) fn names(&self) -> Vec<&'t str> {
-        let mut names: Vec<&str> = Vec::new();
-        for (_, placeholder) in &self.parts {
-            if !names.contains(&placeholder.name) {
-                names.push(placeholder.name);
-            }
-        }
-        names
+    /// The names that it uses.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'t str> {
+        self.parts.iter().map(|(_, placeholder)| placeholder.name)
     }
 
     /// The statement without its figures.
@@ -199,6 +194,7 @@ pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
             };
         }
     };
+    let names: BTreeSet<&str> = template.names().collect();
     let filled = template.fill(&|name| figures.iter().find(|figure| figure.name == name));
     let spans = figures.iter().flat_map(|figure| &figure.spans);
     let years: Vec<String> = spans
@@ -214,7 +210,7 @@ pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
     let number = number.map(|number| format!("{} is not read from a page", number.text));
     PrintedText {
         problem: filled.problem.or(number),
-        names: template.names().into_iter().map(str::to_owned).collect(),
+        names: names.into_iter().map(str::to_owned).collect(),
         text: filled.text,
     }
 }

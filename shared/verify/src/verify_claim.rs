@@ -185,22 +185,13 @@ fn earlier_names(
     template: &Template<'_>,
     earlier: &[BoundFigure],
 ) -> Vec<String> {
-    let formulas: Vec<Formula<'_>> = claim
-        .figures
-        .iter()
-        .filter_map(|figure| Formula::parse(&figure.formula).ok())
-        .collect();
-    let mut used: Vec<String> = Vec::new();
-    for name in formulas
-        .iter()
-        .flat_map(Formula::names)
-        .chain(template.names())
-    {
-        let is_own = claim.figures.iter().any(|figure| figure.name == name);
-        let is_earlier = earlier.iter().any(|figure| figure.name == name);
-        if is_earlier && !is_own && !used.iter().any(|known| known == name) {
-            used.push(name.to_owned());
-        }
-    }
-    used
+    let formulas = claim.figures.iter().map(|figure| figure.formula.as_str());
+    let formulas: Vec<Formula<'_>> = formulas.flat_map(Formula::parse).collect();
+    let used = formulas.iter().flat_map(Formula::names);
+    let used: Vec<&str> = used.chain(template.names()).collect();
+    let names = earlier.iter().map(|figure| &figure.name);
+    names
+        .filter(|name| used.contains(&name.as_str()))
+        .cloned()
+        .collect()
 }
