@@ -70,9 +70,9 @@ impl<'e> CopiedFigure<'_, 'e> {
         let mut unit = cell.unit;
         let mut span = cell.period;
         if let Some(facts) = self.cited.facts {
-            let declared = check_facts(facts, cell, self.cited.year_shift)?;
-            span = span.or(declared.period);
-            unit.scale = unit.scale.or(declared.scale);
+            let (period, scale) = check_facts(facts, cell, self.cited.year_shift)?;
+            span = span.or(period);
+            unit.scale = unit.scale.or(scale);
         }
         let (label, head) = (cell.row.label.as_str(), cell.head);
         let is_change = says(&format!("{label} {head}"), &CHANGE_HEADS);

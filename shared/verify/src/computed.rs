@@ -39,8 +39,10 @@ pub(crate) fn bind_computed<'k>(
     if !has_scales && !are_in_one_table(&inputs) {
         return Err("the scale of its inputs could not be read".into());
     }
-    let values = |name: &str| known(name).map(BoundFigure::quantity).into_iter();
-    let mut result = formula.evaluate(&|name| values(name).collect())?;
+    let mut result = formula.evaluate(&|name| {
+        let value = known(name).map(BoundFigure::quantity);
+        value.into_iter().collect()
+    })?;
     if result.is_constant {
         return Err("the formula names no figure".into());
     }

@@ -14,11 +14,7 @@ const DAYS_PER_YEAR: i32 = 365;
 const MONTHS_PER_YEAR: i32 = 12;
 
 /// What the facts of a cell add: its period, and the scale of its figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct DeclaredCell {
-    pub(crate) period: StatedPeriod,
-    pub(crate) scale: Option<u64>,
-}
+type Declared = (StatedPeriod, Option<u64>);
 
 /// # Errors
 /// Says what the facts with the digits of a cell declare, if none agrees.
@@ -26,7 +22,7 @@ pub(crate) fn check_facts(
     facts: &FactTable,
     cell: &Cell<'_>,
     year_shift: i32,
-) -> Result<DeclaredCell, String> {
+) -> Result<Declared, String> {
     let row = cell.row;
     let lines = cell.table.rows.iter().filter(|next| next.page == row.page);
     let next = lines.map(|next| next.line).find(|line| *line > row.line);
@@ -50,15 +46,11 @@ pub(crate) fn check_facts(
             Err(differs) => reason = reason.or(Some(differs)),
         }
     }
-    reason.map_or(Ok(DeclaredCell::default()), Err)
+    reason.map_or(Ok(Declared::default()), Err)
 }
 
 // What a fact adds to the cell that it agrees with.
-fn declared(
-    fact: &TaggedFact<'_>,
-    cell: &Cell<'_>,
-    year_shift: i32,
-) -> Result<DeclaredCell, String> {
+fn declared(fact: &TaggedFact<'_>, cell: &Cell<'_>, year_shift: i32) -> Result<Declared, String> {
     let names = names_of(fact.period, year_shift);
     let period = names.iter().find(|name| name.agrees_with(&cell.period));
     if period.is_none() && !names.is_empty() {
@@ -85,10 +77,8 @@ fn declared(
         return Err(format!("{} is declared as {value} {unit}", fact.displayed));
     }
     let power = u32::try_from(fact.scale).ok();
-    Ok(DeclaredCell {
-        period: cell.period.or(period.copied().unwrap_or_default()),
-        scale: power.and_then(|power| 10_u64.checked_pow(power)),
-    })
+    let scale = power.and_then(|power| 10_u64.checked_pow(power));
+    Ok((period.copied().unwrap_or_default(), scale))
 }
 
 // What the period of a fact may be called.

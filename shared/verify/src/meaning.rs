@@ -23,16 +23,18 @@ const TOLERANCE: Decimal = Decimal::from_parts(1, 0, 0, false, 9);
 static MEASURES: LazyLock<Measures> =
     LazyLock::new(|| toml::from_str(include_str!("measures.toml")).unwrap_or_default());
 static TERMS: LazyLock<Vec<Term>> = LazyLock::new(|| {
-    let mut terms = Vec::new();
-    for (line, names) in &MEASURES.lines {
-        let names = names.iter();
-        terms.extend(names.map(|name| Term::new(name, Meaning::Line(line))));
-    }
-    for measure in &MEASURES.measures {
-        let names = measure.names.iter();
-        terms.extend(names.map(|name| Term::new(name, Meaning::Measure(measure))));
-    }
-    terms
+    let lines = MEASURES.lines.iter().flat_map(|(line, names)| {
+        let meaning = Meaning::Line(line);
+        names.iter().map(move |name| Term::new(name, meaning))
+    });
+    let measures = MEASURES.measures.iter().flat_map(|measure| {
+        let meaning = Meaning::Measure(measure);
+        measure
+            .names
+            .iter()
+            .map(move |name| Term::new(name, meaning))
+    });
+    lines.chain(measures).collect()
 });
 
 /// A name of a line of a statement, or of a measure.

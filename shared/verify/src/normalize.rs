@@ -77,8 +77,8 @@ impl NormalizedText {
                 // A compound, or a word that was divided at the end of a line.
                 '-' if open.is_alphabetic() => {
                     let blanks = after.iter().take_while(|(c, _)| is_blank(*c)).count();
-                    let goes_on = |(c, _): &(char, _)| c.is_alphabetic();
-                    if after.get(blanks).is_some_and(goes_on) {
+                    let next = after.get(blanks);
+                    if next.is_some_and(|(c, _)| c.is_alphabetic()) {
                         rest = &after[blanks..];
                         continue;
                     }

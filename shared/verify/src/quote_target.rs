@@ -84,10 +84,12 @@ impl<'a> QuoteTarget<'a> {
         };
         let before = page.lines[..at].iter().map(|line| line.words.len());
         let words = line.words.iter().zip(read.words().skip(before.sum()));
-        let text = |word: &Word| line.text.get(word.start as usize..word.end as usize);
         words
             .filter(|(word, _)| line.words_at(bytes).any(|quoted| quoted == *word))
-            .map(|(word, reading)| (text(word).unwrap_or_default(), reading))
+            .map(|(word, reading)| {
+                let text = line.text.get(word.start as usize..word.end as usize);
+                (text.unwrap_or_default(), reading)
+            })
             .collect()
     }
 

@@ -92,7 +92,9 @@ impl<'s> Statement<'s> {
     // Years that are written out must be those of the figures next to them, or of the evidence if no figure has a period.
     fn check_periods(&self) -> Result<(), String> {
         let filled = self.filled;
-        let shift = self.year_shift();
+        let first = self.evidence.first().map_or(0, |one| one.year_shift);
+        let is_one = self.evidence.iter().all(|one| one.year_shift == first);
+        let shift = if is_one { first } else { 0 };
         let mut mentions = period_mentions(&filled.bare);
         mentions.retain(|mention| mention.period.year.is_some() || mention.period.length.is_some());
         for mention in &mut mentions {
@@ -151,15 +153,6 @@ impl<'s> Statement<'s> {
                 .evidence
                 .iter()
                 .any(|one| has_year(&one.quote.lines) || has_year(one.location))
-    }
-
-    fn year_shift(&self) -> i32 {
-        let mut shifts = self.evidence.iter().map(|one| one.year_shift);
-        let first = shifts.next().unwrap_or_default();
-        match shifts.all(|shift| shift == first) {
-            true => first,
-            false => 0,
-        }
     }
 
     // A company that the statement names with a legal form or a possessive must be named by a page, a cover or the location.

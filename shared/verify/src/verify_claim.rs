@@ -100,7 +100,7 @@ fn bind_figures(
     bare: &str,
 ) -> (Vec<BoundFigure>, Result<(), String>) {
     let stated = &claim.figures;
-    let (mut open, copied): (Vec<usize>, Vec<usize>) =
+    let (open, copied): (Vec<usize>, Vec<usize>) =
         (0..stated.len()).partition(|at| !stated[*at].formula.trim().is_empty());
     let order = [copied, open.clone()].concat();
     let mut results: Vec<Result<BoundFigure, String>> = stated
@@ -111,26 +111,21 @@ fn bind_figures(
         results[*at] = Err(String::new());
     }
     let direction = direction_of(bare);
-    loop {
-        // A formula may use the results of others.
-        let known = |name: &str| {
-            let own = results.iter().flatten();
-            let earlier = earlier.iter().filter(|figure| figure.is_found);
-            let mut known = own.chain(earlier.rev());
-            known.find(|figure| figure.name == name)
-        };
-        let computed = open
-            .iter()
-            .map(|at| bind_computed(&stated[*at], &known, direction));
-        let computed: Vec<_> = computed.collect();
-        let is_last = computed.iter().all(Result::is_err);
-        for (at, result) in open.iter().zip(computed) {
-            results[*at] = result;
+    // A formula may use the results of others.
+    for at in open.iter().cycle().take(open.len() * open.len()) {
+        if results[*at].is_ok() {
+            continue;
         }
-        open.retain(|at| results[*at].is_err());
-        if is_last {
-            break;
-        }
+        results[*at] = bind_computed(
+            &stated[*at],
+            &|name| {
+                let own = results.iter().flatten();
+                let earlier = earlier.iter().filter(|figure| figure.is_found);
+                let mut known = own.chain(earlier.rev());
+                known.find(|figure| figure.name == name)
+            },
+            direction,
+        );
     }
     let reason = wrong_name(claim, earlier).or_else(|| {
         let mut errors = order.iter().filter_map(|at| results[*at].clone().err());
