@@ -286,7 +286,10 @@ impl Line {
     }
 
     /// The words that touch a range of its bytes.
-    pub fn words_at(&self, at: &Range<usize>) -> impl DoubleEndedIterator<Item = &Word> {
+    pub fn words_at<'l>(
+        &'l self,
+        at: &Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = &'l Word> + use<'l> {
         let (start, end) = (at.start, at.end);
         self.words
             .iter()

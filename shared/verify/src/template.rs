@@ -18,6 +18,8 @@ pub(crate) struct Template<'t> {
     /// Each placeholder with the text before it.
     parts: Vec<(&'t str, Placeholder<'t>)>,
     end: &'t str,
+    /// Why it could not be.
+    problem: Option<String>,
 }
 
 /// `{a}` or `{a.period}`
@@ -48,7 +50,15 @@ pub(crate) struct Placed<'k> {
 }
 
 impl<'t> Template<'t> {
-    pub(crate) fn parse(text: &'t str) -> Result<Self, String> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self::parse(text).unwrap_or_else(|problem| Self {
+            parts: Vec::new(),
+            end: text,
+            problem: Some(problem),
+        })
+    }
+
+    fn parse(text: &'t str) -> Result<Self, String> {
         if text.chars().count() > MAX_CHARS {
             return Err("the statement is too long".into());
         }
@@ -68,7 +78,11 @@ impl<'t> Template<'t> {
             parts.push((before, placeholder));
             rest = behind;
         }
-        Ok(Self { parts, end: rest })
+        Ok(Self {
+            parts,
+            end: rest,
+            problem: None,
+        })
     }
 
     /// The names that it uses.
@@ -76,10 +90,11 @@ impl<'t> Template<'t> {
         self.parts.iter().map(|(_, placeholder)| placeholder.name)
     }
 
-    /// The statement without its figures.
+    /// The statement without its figures; empty if it could not be taken apart.
     pub(crate) fn bare(&self) -> String {
         let texts = self.parts.iter().map(|(text, _)| *text);
-        texts.chain([self.end]).collect::<Vec<_>>().join(" ")
+        let end = Some(self.end).filter(|_| self.problem.is_none());
+        texts.chain(end).collect::<Vec<_>>().join(" ")
     }
 
     /// The statement with figures. What is not known is shown by its name.
@@ -87,7 +102,10 @@ impl<'t> Template<'t> {
         &self,
         known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
     ) -> FilledText<'k> {
-        let mut filled = FilledText::default();
+        let mut filled = FilledText {
+            problem: self.problem.clone(),
+            ..FilledText::default()
+        };
         for (text, placeholder) in &self.parts {
             filled.push_text(text);
             filled.push_figure(*placeholder, known(placeholder.name));
@@ -112,17 +130,20 @@ impl<'k> FilledText<'k> {
             true => "%",
             false => shown.rsplit_once(' ').map_or("", |(_, unit)| unit),
         };
-        let rest = text.trim_start().strip_prefix(unit);
-        let rest = rest.filter(|rest| !unit.is_empty() && !rest.starts_with(char::is_alphanumeric));
-        let rest = rest.unwrap_or(text);
-        let after = rest.trim_start();
-        let word = after.split(|c: char| !c.is_alphanumeric()).next();
-        let word = word.unwrap_or_default();
-        if after.starts_with('%') || SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word) {
+        let after = text.trim_start();
+        let end = after.find(|c: char| !c.is_alphanumeric());
+        let word = match after.starts_with('%') {
+            true => "%",
+            false => &after[..end.unwrap_or(after.len())],
+        };
+        if !unit.is_empty() && word == unit {
+            return self.text.push_str(&after[word.len()..]);
+        }
+        if SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word) {
             let problem = format!("another unit is next to {shown}");
             self.problem.get_or_insert(problem);
         }
-        self.text.push_str(rest);
+        self.text.push_str(text);
     }
 
     fn push_figure(&mut self, placeholder: Placeholder<'_>, figure: Option<&'k BoundFigure>) {
@@ -184,16 +205,7 @@ pub struct PrintedText {
 
 /// Prints figures in place of `{a}`, and their periods in place of `{a.period}`.
 pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
-    let template = match Template::parse(text) {
-        Ok(template) => template,
-        Err(problem) => {
-            return PrintedText {
-                text: text.to_owned(),
-                problem: Some(problem),
-                ..PrintedText::default()
-            };
-        }
-    };
+    let template = Template::new(text);
     let names: BTreeSet<&str> = template.names().collect();
     let filled = template.fill(&|name| figures.iter().find(|figure| figure.name == name));
     let spans = figures.iter().flat_map(|figure| &figure.spans);

@@ -23,11 +23,7 @@ pub fn verify_claim(
     evidence: &[Option<Evidence<'_>>],
     earlier: &[BoundFigure],
 ) -> VerifiedClaim {
-    let template = match Template::parse(&claim.statement) {
-        Ok(template) if claim.figures.len() <= MAX_FIGURES => template,
-        Ok(_) => return unreadable(claim, "the claim has too many figures".into()),
-        Err(reason) => return unreadable(claim, reason),
-    };
+    let template = Template::new(&claim.statement);
     let (own, bound) = bind_figures(claim, evidence, earlier, &template.bare());
     let find = |name: &str| {
         let own = own.iter().find(|figure| figure.name == name);
@@ -61,16 +57,6 @@ pub fn verify_claim(
     }
 }
 
-fn unreadable(claim: &StatedClaim, reason: String) -> VerifiedClaim {
-    VerifiedClaim {
-        state: ClaimState::Unverified,
-        text: claim.statement.clone(),
-        figures: Vec::new(),
-        earlier: Vec::new(),
-        reason: Some(reason),
-    }
-}
-
 // Of a figure that two readers of a scan read differently, nobody knows which is right.
 fn check_quotes(evidence: &[Option<Evidence<'_>>]) -> Result<(), String> {
     for cited in evidence {
@@ -99,7 +85,7 @@ fn bind_figures(
     earlier: &[BoundFigure],
     bare: &str,
 ) -> (Vec<BoundFigure>, Result<(), String>) {
-    let stated = &claim.figures;
+    let stated = claim.figures.get(..MAX_FIGURES).unwrap_or(&claim.figures);
     let (open, copied): (Vec<usize>, Vec<usize>) =
         (0..stated.len()).partition(|at| !stated[*at].formula.trim().is_empty());
     let order = [copied, open.clone()].concat();
@@ -127,7 +113,8 @@ fn bind_figures(
             direction,
         );
     }
-    let reason = wrong_name(claim, earlier).or_else(|| {
+    let too_many = (stated.len() < claim.figures.len()).then(|| "it has too many figures".into());
+    let reason = too_many.or_else(|| wrong_name(claim, earlier)).or_else(|| {
         let mut errors = order.iter().filter_map(|at| results[*at].clone().err());
         errors.next()
     });
