@@ -7,7 +7,7 @@ use stemma_reading::tables::CellUnit;
 use stemma_reading::text_words::says;
 use stemma_reading::vocabulary::CHANGE_HEADS;
 
-use super::cells::{Cell, find_cell};
+use super::cells::{Cell, find_cell, full_label};
 use super::claim::{BoundFigure, ReadCell, StatedFigure};
 use super::direction::sign_of;
 use super::evidence::Evidence;
@@ -98,6 +98,7 @@ impl<'e> CopiedFigure<'_, 'e> {
             cells: vec![ReadCell {
                 table: format!("{}#{}", self.cited.location, cell.table.id),
                 label: row.to_owned(),
+                full_label: full_label(cell.row),
                 group: cell.row.group.clone().unwrap_or_default(),
             }],
             ..bound

@@ -130,12 +130,7 @@ impl<'e> CellFinder<'_, 'e> {
         let group = row.group.as_deref().unwrap_or_default();
         let title = table.title.as_deref().unwrap_or_default();
         let around = plain_words(&format!("{group} {title}"));
-        // A row may say in a second column where the figure is: `Operating leases · Other liabilities`.
-        let texts = row.cells.iter().flatten();
-        let texts = texts.filter(|cell| cell.value.is_none());
-        let texts: Vec<&str> = texts.map(|cell| cell.text.as_str()).collect();
-        let with_texts = format!("{} {}", row.label, texts.join(" "));
-        let labels = [names_of(&row.label), names_of(&with_texts)];
+        let labels = [names_of(&row.label), names_of(&full_label(row))];
         let mut pairs = labels.iter().flat_map(|own| self.row.iter().zip(own));
         let is_named = pairs.any(|(stated, own)| {
             let before = stated.strip_suffix(&own[..]);
@@ -229,6 +224,14 @@ impl<'e> CellFinder<'_, 'e> {
             }
         }
     }
+}
+
+/// A row may say in a second column where its figures are: `Operating leases · Other liabilities`.
+pub(crate) fn full_label(row: &TableRow) -> String {
+    let texts = row.cells.iter().flatten();
+    let texts = texts.filter(|cell| cell.value.is_none());
+    let texts: Vec<&str> = texts.map(|cell| cell.text.as_str()).collect();
+    format!("{} {}", row.label, texts.join(" "))
 }
 
 /// Whether two numbers have one value and sign. Digits after the point may end in zeros.

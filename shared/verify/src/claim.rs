@@ -116,6 +116,8 @@ pub(crate) struct ReadCell {
     /// The document and table.
     pub(crate) table: String,
     pub(crate) label: String,
+    /// With the words of its other columns.
+    pub(crate) full_label: String,
     pub(crate) group: String,
 }
 

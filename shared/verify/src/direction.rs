@@ -100,7 +100,7 @@ fn changes(figures: &[&BoundFigure]) -> Vec<Ordering> {
             let is_pair = !one.cells.is_empty()
                 && rows(one) == rows(other)
                 && one.measure == other.measure
-                && one.scale.is_some() == other.scale.is_some()
+                && one.value.is_some() == other.value.is_some()
                 && (lengths.0.is_none() || lengths.1.is_none() || lengths.0 == lengths.1);
             let change = one.quantity().change_to(&other.quantity());
             found.extend(change.filter(|_| is_pair));

@@ -30,7 +30,10 @@ pub(crate) fn check_labels(filled: &FilledText<'_>, tables: &[&FigureTable]) -> 
     let statement = Stems::new(&blank(&filled.bare, parentheses(&filled.bare).iter()));
     let figures = || filled.figures.iter().map(|placed| placed.figure);
     let cells: Vec<&ReadCell> = figures().flat_map(|figure| &figure.cells).collect();
-    let used: BTreeSet<Vec<String>> = cells.iter().map(|cell| label_stems(&cell.label)).collect();
+    let used = cells
+        .iter()
+        .flat_map(|cell| [&cell.label, &cell.full_label]);
+    let used: BTreeSet<Vec<String>> = used.map(|label| label_stems(label)).collect();
     let mut labels = used.clone();
     labels.extend(tables.iter().flat_map(|table| labels_of(table)));
     let mentions = mentions(&statement, &labels);
