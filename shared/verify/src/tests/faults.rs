@@ -1,8 +1,9 @@
 //! Faults of one kind each in claims about generated statements.
 
-use super::generated::{ROWS, Random, Table};
+use super::generated::{CAPEX, CASH_FLOW, COST, NET, OPERATING, ROWS, Random, Table};
 use super::plans::{Form, Plan, plan, result, right_claim, value_of};
 use super::{citation, is_shown};
+use crate::meaning::lines_of;
 use crate::{ClaimState, StatedClaim};
 
 const RIGHT: usize = 400;
@@ -37,9 +38,11 @@ enum Fault {
     Meaning,
     /// An input of another row, with the result.
     Operand,
+    /// Another row throughout, but the statement names the right one by another word than its label.
+    Synonym,
 }
 
-const FAULTS: [Fault; 16] = [
+const FAULTS: [Fault; 17] = [
     Fault::Column,
     Fault::ChangeColumn,
     Fault::Row,
@@ -56,7 +59,27 @@ const FAULTS: [Fault; 16] = [
     Fault::Constant,
     Fault::Meaning,
     Fault::Operand,
+    Fault::Synonym,
 ];
+
+// Other words for rows than their labels.
+const SYNONYMS: [(&str, usize); 5] = [
+    ("Capital expenditure", CAPEX),
+    ("Operating cash flow", CASH_FLOW),
+    ("Cost of products sold", COST),
+    ("Net profit", NET),
+    ("Operating profit", OPERATING),
+];
+
+fn synonym_claim(table: &Table, name: &str, row: usize, year: i32) -> StatedClaim {
+    let plan = Plan {
+        statement: format!("{name} was {{a}} in {{a.period}}."),
+        inputs: vec![(row, year)],
+        formula: "",
+        form: Form::Copied,
+    };
+    right_claim(table, &plan)
+}
 
 // A formula over the same inputs with another result.
 fn other_formula(table: &Table, plan: &Plan, random: &mut Random) -> Option<&'static str> {
@@ -193,6 +216,14 @@ fn wrong_claim(
                 return None;
             }
         }
+        Fault::Synonym => {
+            let (name, named) = SYNONYMS[random.below(SYNONYMS.len())];
+            // Of a row that is no known line, nobody knows what else it is called.
+            if other_row == named || lines_of(table.labels[other_row]).is_empty() {
+                return None;
+            }
+            claim = synonym_claim(table, name, other_row, year);
+        }
         Fault::Entity => {
             let statement = &plan.statement;
             claim.statement = match random.below(2) {
@@ -273,6 +304,19 @@ fn right_claims_are_shown_with_the_figures_of_the_page() {
     }
     println!("{shown} of {RIGHT}");
     assert!(shown * 100 >= RIGHT * 97, "{shown}");
+}
+
+#[test]
+fn rows_may_be_named_by_other_words() {
+    let mut random = Random(0x5eed_2026_1132);
+    for _ in 0..20 {
+        let table = Table::new(&mut random);
+        for (name, row) in SYNONYMS {
+            let claim = synonym_claim(&table, name, row, 2022);
+            let verified = table.document.verify(&claim);
+            assert!(is_shown(&verified), "{claim:?}\n{verified:?}");
+        }
+    }
 }
 
 #[test]
