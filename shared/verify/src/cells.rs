@@ -99,7 +99,7 @@ pub(crate) fn find_cell<'e>(
     let cells = finder.cells();
     match cells.is_empty() {
         true => Ok(None),
-        false => finder.choose(finder.in_column(cells), number).map(Some),
+        false => finder.choose(finder.in_column(&cells), number).map(Some),
     }
 }
 
@@ -157,7 +157,7 @@ impl<'e> CellFinder<'_, 'e> {
             && cell.period.is_meant_by(&self.period)
     }
 
-    fn in_column(&self, cells: Vec<Cell<'e>>) -> Vec<Cell<'e>> {
+    fn in_column(&self, cells: &[Cell<'e>]) -> Vec<Cell<'e>> {
         // `2022` may be the head of a quarter, where no column is of the year.
         let fits: [PeriodTest; 2] = [StatedPeriod::is_meant_by, StatedPeriod::agrees_with];
         let found = fits.map(|fits| {

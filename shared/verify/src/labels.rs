@@ -46,8 +46,7 @@ pub(crate) fn check_labels(filled: &FilledText<'_>, tables: &[&FigureTable]) -> 
         let is_measure = terms.clone().any(Term::is_measure);
         // A row may be named by another word, such as `capital expenditure`.
         let is_term = is_known && stems.len() > 1 && terms.clone().next().is_some();
-        !used.contains(stems)
-            && !(is_result && is_measure)
+        !(used.contains(stems) || is_result && is_measure)
             && (labels.contains(stems)
                 || is_term && !terms.clone().any(|term| term.is_line_of(&lines)))
     });

@@ -19,7 +19,7 @@ pub(crate) fn name_of(
 ) -> Option<usize> {
     let here = figures.get(figure)?.start;
     let count = names.len();
-    if in_order && count > 0 && figures.len() % count == 0 {
+    if in_order && count > 0 && figures.len().is_multiple_of(count) {
         return Some(figure % count);
     }
     let next = figures.get(figure + 1);
