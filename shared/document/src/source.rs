@@ -290,10 +290,10 @@ impl Line {
         &'l self,
         at: &Range<usize>,
     ) -> impl DoubleEndedIterator<Item = &'l Word> + use<'l> {
-        let (start, end) = (at.start, at.end);
+        let at = at.clone();
         self.words
             .iter()
-            .filter(move |word| (word.start as usize) < end && start < word.end as usize)
+            .filter(move |word| (word.start as usize) < at.end && at.start < word.end as usize)
     }
 
     /// The style of most bytes of the line.

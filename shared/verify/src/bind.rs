@@ -74,7 +74,8 @@ impl<'e> CopiedFigure<'_, 'e> {
             span = span.or(period);
             unit.scale = unit.scale.or(scale);
         }
-        let (label, head) = (cell.row.label.as_str(), cell.head);
+        let label = cell.row.label.as_str();
+        let head = cell.head;
         let is_change = says(&format!("{label} {head}"), &CHANGE_HEADS);
         let bound = self.bound(&cell.number, unit, span)?;
         // In a table of periods by row, the head says what the figure is.

@@ -65,7 +65,7 @@ struct CellFinder<'f, 'e> {
     // Words of the row, with and without parentheses.
     row: [Vec<String>; 2],
     column: Vec<String>,
-    // What the column says besides a period.
+    // What else than a period the column says.
     names: Vec<String>,
     period: StatedPeriod,
     // Words of the lines that the quote is on.

@@ -92,7 +92,8 @@ fn check_order(filled: &FilledText<'_>, mentions: &[Mention]) -> Result<(), Stri
         let is_next = (before..placed.at.start).contains(&names[at].start);
         let is_named = named.iter().any(|mention| mention.stems == *own);
         if named[at].stems != *own && (is_named || is_next) {
-            let (figure, label) = (&placed.figure.text, &cell.label);
+            let figure = &placed.figure.text;
+            let label = &cell.label;
             let other = &filled.text[names[at].clone()];
             return Err(format!(
                 "{figure} is in the row \"{label}\", and the statement names \"{other}\""

@@ -108,7 +108,8 @@ impl Quantity {
     /// # Errors
     /// Says why the operator gives no value, or one that mixes units.
     pub(crate) fn apply(self, operator: char, right: Self) -> Result<Self, String> {
-        let (one, two) = (self.value, right.value);
+        let one = self.value;
+        let two = right.value;
         let value = match operator {
             '+' => one.checked_add(two),
             '-' => one.checked_sub(two),
@@ -169,7 +170,7 @@ impl Quantity {
                 let growth = last.apply('/', *first)?;
                 growth.apply('^', one.apply('/', *years)?)?.apply('-', one)
             }
-            ("sqrt" | "abs" | "cagr", _) => Err(NO_NUMBER.into()),
+            ("sqrt", _) | ("abs", _) | ("cagr", _) => Err(NO_NUMBER.into()),
             _ => Err(format!("the formula uses an unknown function `{function}`")),
         }
     }

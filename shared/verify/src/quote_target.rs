@@ -46,10 +46,9 @@ impl<'a> QuoteTarget<'a> {
             SourceLines::Page(page) => page.lines.len(),
             SourceLines::Text(lines) => lines.len(),
         };
-        let is_shown =
-            move |at: &usize| !(body && self.layout(*at).is_some_and(Line::is_furniture));
-        let shown = (0..count).filter(is_shown);
-        shown.map(move |at| (at, self.line(at)))
+        (0..count)
+            .filter(move |at| !(body && self.layout(*at).is_some_and(Line::is_furniture)))
+            .map(move |at| (at, self.line(at)))
     }
 
     /// A line by its index; empty if there is none.

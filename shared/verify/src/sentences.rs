@@ -130,7 +130,8 @@ impl Sentence {
 
     // `spans` are of one target, in lines that follow each other.
     fn new(evidence: &Evidence<'_>, spans: &[&CharPosition]) -> Option<Self> {
-        let (first, last) = (spans.first()?, spans.last()?);
+        let first = spans.first()?;
+        let last = spans.last()?;
         let target = evidence.targets.get(first.target)?;
         let count = |at: usize| target.line(at).split_whitespace().count();
         let is_text = |at: &usize| count(*at) > 0 && !evidence.is_in_table(first.target, *at);
@@ -182,7 +183,7 @@ impl Sentence {
         stated.retain(|word| !is_neutral(word));
         let first = self.figures.first().map_or(0, |first| first.at.start);
         let clauses = self.figures.iter().zip(self.clauses());
-        let said: Vec<BTreeSet<String>> = clauses
+        let subjects: Vec<BTreeSet<String>> = clauses
             .map(|(figure, range)| {
                 let before = &self.text[range.start..figure.at.start.max(range.start)];
                 let mut own = content_words(&self.text[range]);
@@ -195,8 +196,8 @@ impl Sentence {
                     .collect()
             })
             .collect();
-        let own = &said[at];
-        let mut others = said.iter().filter(|other| *other != own);
+        let own = &subjects[at];
+        let mut others = subjects.iter().filter(|other| *other != own);
         !own.is_empty() && others.all(|other| other.len() < own.len())
     }
 

@@ -129,8 +129,8 @@ impl<'s> Statement<'s> {
         let places: Vec<Range<usize>> = filled.figures.iter().map(|one| one.at.clone()).collect();
         for (index, placed) in filled.figures.iter().enumerate() {
             let figure = placed.figure;
-            let said = period_of(&filled.bare, &places, &mentions, index);
-            if !figure.spans.is_empty() && said.is_some_and(|said| !figure.is_of(said)) {
+            let period = period_of(&filled.bare, &places, &mentions, index);
+            if !figure.spans.is_empty() && period.is_some_and(|period| !figure.is_of(period)) {
                 return Err(format!("{} is of another period", figure.text));
             }
         }

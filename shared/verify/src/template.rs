@@ -125,10 +125,10 @@ impl<'k> FilledText<'k> {
         let Some(placed) = before else {
             return self.text.push_str(text);
         };
-        let shown = &placed.figure.text;
-        let unit = match shown.ends_with('%') {
+        let figure = &placed.figure.text;
+        let unit = match figure.ends_with('%') {
             true => "%",
-            false => shown.rsplit_once(' ').map_or("", |(_, unit)| unit),
+            false => figure.rsplit_once(' ').map_or("", |(_, unit)| unit),
         };
         let after = text.trim_start();
         let end = after.find(|c: char| !c.is_alphanumeric());
@@ -140,7 +140,7 @@ impl<'k> FilledText<'k> {
             return self.text.push_str(&after[word.len()..]);
         }
         if SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word) {
-            let problem = format!("another unit is next to {shown}");
+            let problem = format!("another unit is next to {figure}");
             self.problem.get_or_insert(problem);
         }
         self.text.push_str(text);

@@ -1,7 +1,7 @@
 //! Currencies and scales, as pages declare them.
 
 use super::lexing::scale_of;
-use crate::vocabulary::CURRENCIES;
+use crate::vocabulary::{CURRENCIES, NUMBER_SCALES};
 
 /// A currency, as far as signs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +42,10 @@ impl Currency {
 /// The scales that a page declares for its numbers: `(in millions)`.
 pub fn scales(page: &str) -> Vec<u64> {
     let lower = page.to_lowercase();
-    ["thousands", "millions", "billions"]
-        .into_iter()
-        .filter(|word| declares_scale(&lower, word))
-        .filter_map(scale_of)
+    NUMBER_SCALES
+        .iter()
+        .filter(|(word, _)| word.ends_with('s') && declares_scale(&lower, word))
+        .filter_map(|(word, _)| scale_of(word))
         .collect()
 }
 
