@@ -31,21 +31,20 @@ pub(super) struct Issuers<'a> {
 
 impl<'a> Issuers<'a> {
     pub(super) fn new(catalog: &'a Catalog) -> PortResult<Self> {
-        let mut issuers = Self {
-            catalog,
-            names: HashMap::new(),
-            short_forms: HashMap::new(),
-        };
+        let mut names: HashMap<String, BTreeSet<String>> = HashMap::new();
+        let mut short_forms: HashMap<String, BTreeSet<String>> = HashMap::new();
         for company in catalog.distinct_values(Property::Company)? {
             let words = name_words(&company);
             for form in short_forms_of(&words) {
-                let companies = issuers.short_forms.entry(form).or_default();
-                companies.insert(company.clone());
+                short_forms.entry(form).or_default().insert(company.clone());
             }
-            let companies = issuers.names.entry(words.concat()).or_default();
-            companies.insert(company);
+            names.entry(words.concat()).or_default().insert(company);
         }
-        Ok(issuers)
+        Ok(Self {
+            catalog,
+            names,
+            short_forms,
+        })
     }
 
     /// An issuer that a statement names, if it is not the issuer of a cited document and `around`, the text of the citations, does not
@@ -67,19 +66,15 @@ impl<'a> Issuers<'a> {
         let mut at = 0;
         while at < words.len() {
             let mut length = MAX_WORDS.min(words.len() - at);
+            let mut named = self.documents_named(statement, &words, at..at + length)?;
             // If one name contains another, the longer one counts.
-            let named = loop {
-                let named = self.documents_named(statement, &words, at..at + length)?;
-                if named.is_some() || length == 1 {
-                    break named;
-                }
+            while named.is_empty() && length > 1 {
                 length -= 1;
-            };
+                named = self.documents_named(statement, &words, at..at + length)?;
+            }
             let text = written(statement, &words, at..at + length);
-            if let Some(named) = named
-                && named.and(&own).is_empty()
-                && !has_name(around, &joined_name(text))
-            {
+            let is_foreign = !named.is_empty() && named.and(&own).is_empty();
+            if is_foreign && !has_name(around, &joined_name(text)) {
                 return Ok(Some(text));
             }
             at += length;
@@ -88,63 +83,52 @@ impl<'a> Issuers<'a> {
     }
 
     // The documents of the issuer that these words of a statement name: by its name, its symbol in capitals, or a short form of
-    // its name.
+    // its name. None if they are no name.
     fn documents_named(
         &self,
         statement: &str,
         words: &[(String, Range<usize>)],
         at: Range<usize>,
-    ) -> PortResult<Option<DocumentSet>> {
+    ) -> PortResult<DocumentSet> {
         let text = written(statement, words, at.clone());
         let name = joined_name(text);
-        if begins_with_capital(text)
-            && let Some(companies) = self.names.get(&name)
-            && let Some(documents) = self.company_documents(companies)?
-        {
-            return Ok(Some(documents));
+        let mut named = DocumentSet::default();
+        if let Some(companies) = self.names.get(&name).filter(|_| begins_with_capital(text)) {
+            named = self.documents_of(companies)?;
         }
-        if at.len() == 1
-            && text.len() >= MIN_SYMBOL
-            && text == text.to_uppercase()
-            && let Some(documents) =
-                self.with_value(Property::Ticker, Property::Ticker.canonical(text))?
-        {
-            return Ok(Some(documents));
+        let is_symbol = at.len() == 1 && text.len() >= MIN_SYMBOL && text == text.to_uppercase();
+        if named.is_empty() && is_symbol {
+            named = self.with_value(Property::Ticker, Property::Ticker.canonical(text))?;
         }
         match self.short_forms.get(&name) {
-            Some(companies) if is_short_form(statement, words, at) => self.one_issuer(companies),
-            _ => Ok(None),
+            Some(companies) if named.is_empty() && is_short_form(statement, words, at) => {
+                self.one_issuer(companies)
+            }
+            _ => Ok(named),
         }
     }
 
-    // The documents with a normalized value; `None` if there are none.
-    fn with_value(&self, facet: Property, value: String) -> PortResult<Option<DocumentSet>> {
-        let selector = FacetSelector::Exact(value);
-        let documents = self.catalog.with_value(facet, &selector)?;
-        Ok(Some(documents).filter(|documents| !documents.is_empty()))
+    // The documents with a normalized value.
+    fn with_value(&self, facet: Property, value: String) -> PortResult<DocumentSet> {
+        self.catalog.with_value(facet, &FacetSelector::Exact(value))
     }
 
-    fn company_documents(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
-        let mut all: Option<DocumentSet> = None;
-        for company in companies {
-            let documents = self.with_value(Property::Company, company.clone())?;
-            all = match (all, documents) {
-                (Some(all), Some(documents)) => Some(all.or(&documents)),
-                (all, documents) => all.or(documents),
-            };
-        }
-        Ok(all)
+    fn documents_of(&self, companies: &BTreeSet<String>) -> PortResult<DocumentSet> {
+        companies
+            .iter()
+            .try_fold(DocumentSet::default(), |all, company| {
+                Ok(all.or(&self.with_value(Property::Company, company.clone())?))
+            })
     }
 
-    // The documents of companies that are one issuer under several names; `None` if they are several issuers, or none.
-    fn one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
-        let mut apart = Vec::new();
-        for company in companies {
-            apart.extend(self.with_value(Property::Company, company.clone())?);
-        }
-        let Some(mut issuer) = apart.pop() else {
-            return Ok(None);
-        };
+    // The documents of companies that are one issuer under several names; none if they are several issuers.
+    fn one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<DocumentSet> {
+        let documents = companies
+            .iter()
+            .map(|company| self.with_value(Property::Company, company.clone()));
+        let mut apart = documents.collect::<PortResult<Vec<DocumentSet>>>()?;
+        apart.retain(|documents| !documents.is_empty());
+        let mut issuer = apart.pop().unwrap_or_default();
         let mut added = issuer.clone();
         while !added.is_empty() {
             let few = self.catalog.list(&added).take(READ_DOCUMENTS);
@@ -155,22 +139,21 @@ impl<'a> Issuers<'a> {
             }
             issuer = issuer.or(&added);
         }
-        Ok(Some(issuer).filter(|_| apart.is_empty()))
+        Ok(match apart.is_empty() {
+            true => issuer,
+            false => DocumentSet::default(),
+        })
     }
 
     // The documents that share an official number, or a name, of their issuers with these.
     fn same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
-        let mut same = self.catalog.same_issuers(documents)?;
         let stated = documents
             .iter()
             .flat_map(|one| Property::Company.values(one));
-        let names: BTreeSet<String> = stated.map(joined_name).collect();
-        for companies in names.iter().filter_map(|name| self.names.get(name)) {
-            if let Some(of_name) = self.company_documents(companies)? {
-                same = same.or(&of_name);
-            }
-        }
-        Ok(same)
+        let names = stated.filter_map(|name| self.names.get(&joined_name(name)));
+        let companies: BTreeSet<String> = names.flatten().cloned().collect();
+        let same = self.catalog.same_issuers(documents)?;
+        Ok(same.or(&self.documents_of(&companies)?))
     }
 }
 
@@ -421,8 +404,7 @@ mod tests {
                 let words = words(&statement);
                 let length = phrase.split(' ').count();
                 let named = issuers.documents_named(&statement, &words, 0..length).unwrap();
-                let named = named.map(|named| docs(&named)).unwrap_or_default();
-                proptest::prop_assert_eq!(named, walked(&all, phrase), "{}", phrase);
+                proptest::prop_assert_eq!(docs(&named), walked(&all, phrase), "{}", phrase);
             }
             for document in &all {
                 let same = issuers.same_issuers(std::slice::from_ref(document)).unwrap();

@@ -212,7 +212,7 @@ impl PageReader {
             .map(|number| LineMention {
                 kind: role_name(number.role),
                 value: number.signed_value().map(|value| value.to_string()),
-                scale: number.own_scale(),
+                scale: number.own_scale().map(|scale| scale as f64),
                 span: boxes.span(line, &number.at),
             })
             .filter(|number| {

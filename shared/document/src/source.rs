@@ -1,9 +1,11 @@
 //! The result of text extraction, in one shape for all formats.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rounding::rounded;
 use crate::{GridLine, PageLabel, PageNo, PageOrigin, Pt, Recognition, Rect, Turn};
 
 /// The detected format of a document.
@@ -155,6 +157,22 @@ impl Page {
         self.skewed(straight, 1.0)
     }
 
+    /// Left, top, width and height of a box on the displayed page, in shares of its size. Four digits are a tenth of a point.
+    pub fn shares(&self, rect: Rect) -> [f64; 4] {
+        let (width, height) = self.displayed_size();
+        let rect = self.displayed(rect);
+        let share = |value: f32, size: Pt| {
+            let share = f64::from((value / size.points().max(1.0)).clamp(0.0, 1.0));
+            rounded(share, 4)
+        };
+        [
+            share(rect.x0.points(), width),
+            share(rect.y0.points(), height),
+            share(rect.width(), width),
+            share(rect.height(), height),
+        ]
+    }
+
     /// Where a box of the displayed page lies on the page as it is read.
     pub fn as_read(&self, displayed: Rect) -> Rect {
         let (width, height) = self.displayed_size();
@@ -265,6 +283,17 @@ pub enum LineRole {
 impl Line {
     pub fn is_furniture(&self) -> bool {
         matches!(self.role, LineRole::Head | LineRole::Foot)
+    }
+
+    /// The words that touch a range of its bytes.
+    pub fn words_at<'l>(
+        &'l self,
+        at: &Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = &'l Word> + use<'l> {
+        let at = at.clone();
+        self.words
+            .iter()
+            .filter(move |word| (word.start as usize) < at.end && at.start < word.end as usize)
     }
 
     /// The style of most bytes of the line.

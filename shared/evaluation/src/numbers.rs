@@ -146,7 +146,7 @@ impl AnswerNumber {
         Some(Self {
             value: value * percent,
             half_digit: half_digit * percent,
-            scale: number.own_scale(),
+            scale: number.own_scale().map(|scale| scale as f64),
             is_percent: number.is_percent() || is_basis_points,
             currency: number.currency(),
             sign: sign(number, text),

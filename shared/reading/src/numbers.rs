@@ -15,7 +15,7 @@ use crate::vocabulary::PERCENT_WORDS;
 pub use currency::Currency;
 pub use currency::scales;
 use lexing::SPELLED;
-pub use lexing::numbers;
+pub use lexing::{numbers, scale_of};
 
 // No filing prints more digits after the point. A reply is untrusted input: half a unit of its last digit must be a decimal.
 const MAX_DECIMALS: u32 = 12;
@@ -33,7 +33,7 @@ pub struct NumberMention {
     // Digits after the decimal point.
     decimals: i32,
     // A scale word next to the number, such as million.
-    scale: Option<f64>,
+    scale: Option<u64>,
     // Written as negative: `(5)`, `-5`.
     is_negative: bool,
     is_percent: bool,
@@ -70,7 +70,7 @@ impl NumberMention {
     }
 
     /// The scale word next to the number, as a factor.
-    pub fn own_scale(&self) -> Option<f64> {
+    pub fn own_scale(&self) -> Option<u64> {
         self.scale
     }
 

@@ -274,10 +274,7 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
     let mut rectangles = Vec::new();
     for line in &page.lines {
         for (start, end) in highlights(&line.text, weights) {
-            let inside = line
-                .words
-                .iter()
-                .filter(|word| (word.start as usize) < end && start < word.end as usize);
+            let inside = line.words_at(&(start..end));
             let (left, right) = inside.fold((f32::MAX, f32::MIN), |(left, right), word| {
                 (left.min(word.x0.points()), right.max(word.x1.points()))
             });

@@ -4,18 +4,18 @@ use rust_decimal::Decimal;
 use stemma_reading::numbers::{Currency, NumberMention};
 use stemma_reading::period::{StatedPeriod, head_period};
 use stemma_reading::tables::CellUnit;
-use stemma_reading::text_words::{says, words};
+use stemma_reading::text_words::says;
 use stemma_reading::vocabulary::CHANGE_HEADS;
 
-use super::cells::{CellError, FoundCell, find_cell, printed_number};
-use super::claim::{BoundFigure, Measure, ReadCell, StatedFigure};
-use super::direction::{direction_of, sign_of};
+use super::cells::{Cell, find_cell, full_label};
+use super::claim::{BoundFigure, ReadCell, StatedFigure};
+use super::direction::sign_of;
 use super::evidence::Evidence;
 use super::facts::check_facts;
-use super::number::stated_number;
 use super::periods::printed_period;
-use super::sentences::{FoundInSentence, find_in_sentence};
-use super::unit::{StatedUnit, measure_of, printed};
+use super::quantity::Measure;
+use super::sentences::find_in_sentence;
+use super::unit::{StatedUnit, printed, stated_number};
 
 /// Finds a copied figure. `statement` is the claim without its figures.
 ///
@@ -28,12 +28,9 @@ pub(crate) fn bind_copied(
 ) -> Result<BoundFigure, String> {
     let number = stated_number(&figure.value)
         .ok_or_else(|| format!("\"{}\" is not one number", figure.value))?;
-    let at = usize::try_from(figure.citation).ok();
-    let at = at.and_then(|at| at.checked_sub(1));
+    let at = figure.citation_index();
     let cited = at.and_then(|at| evidence.get(at)?.as_ref());
-    let (at, cited) = at
-        .zip(cited)
-        .ok_or_else(|| format!("{} cites no passage", figure.value))?;
+    let cited = cited.ok_or_else(|| format!("{} cites no passage", figure.value))?;
     if !cited.quote.matched.is_verbatim() {
         return Err(format!("the quote of {} is not on its page", figure.value));
     }
@@ -41,12 +38,11 @@ pub(crate) fn bind_copied(
         figure,
         number: &number,
         cited,
-        at,
     };
     let in_table = match find_cell(figure, &number, cited) {
-        Ok(cell) => return bound.in_cell(&cell),
-        Err(CellError::Differs(reason)) if !figure.row.is_empty() => return Err(reason),
-        Err(CellError::Differs(reason) | CellError::NotInTable(reason)) => reason,
+        Ok(Some(cell)) => return bound.in_cell(&cell),
+        Err(reason) if !figure.row.is_empty() => return Err(reason),
+        in_table => in_table.err(),
     };
     let has_prose = cited
         .quote
@@ -54,90 +50,63 @@ pub(crate) fn bind_copied(
         .iter()
         .any(|span| !cited.is_in_table(span.target, span.line));
     match find_in_sentence(figure, &number, cited, statement) {
-        Ok(found) => bound.in_sentence(&found),
-        Err(reason) if has_prose => Err(reason),
-        Err(_) => Err(in_table),
+        Ok(found) => Ok(BoundFigure {
+            direction: found.direction,
+            ..bound.bound(&found.number, found.unit, found.period)?
+        }),
+        Err(reason) => Err(in_table.filter(|_| !has_prose).unwrap_or(reason)),
     }
 }
 
 struct CopiedFigure<'f, 'e> {
     figure: &'f StatedFigure,
+    // As stated.
     number: &'f NumberMention,
     cited: &'f Evidence<'e>,
-    // Index of the citation.
-    at: usize,
 }
 
-impl CopiedFigure<'_, '_> {
-    fn in_cell(&self, cell: &FoundCell<'_>) -> Result<BoundFigure, String> {
-        let not_there = || format!("{} is not in its cell", self.figure.value);
-        let number = printed_number(cell.table, cell.row, cell.column).ok_or_else(not_there)?;
-        let row = cell.table.rows.get(cell.row).ok_or_else(not_there)?;
-        let head = cell
-            .table
-            .columns
-            .get(cell.column)
-            .map_or("", |column| &column.head);
-        let shift = self.cited.year_shift;
-        let mut unit = cell.table.cell_unit(cell.row, cell.column);
-        let mut span = cell.table.cell_period(cell.row, cell.column, shift);
+impl<'e> CopiedFigure<'_, 'e> {
+    fn in_cell(&self, cell: &Cell<'e>) -> Result<BoundFigure, String> {
+        let mut unit = cell.unit;
+        let mut span = cell.period;
         if let Some(facts) = self.cited.facts {
-            let declared = check_facts(facts, cell, &number, (span, unit.scale), shift)?;
-            span = span.or(declared.period);
-            unit.scale = unit.scale.or(declared.scale);
+            let (period, scale) = check_facts(facts, cell, self.cited.year_shift)?;
+            span = span.or(period);
+            unit.scale = unit.scale.or(scale);
         }
-        let text = format!("{} {head}", row.label);
-        let is_change = says(&text, &CHANGE_HEADS);
-        let bound = self.bound(&number, unit, span)?;
+        let label = cell.row.label.as_str();
+        let head = cell.head;
+        let is_change = says(&format!("{label} {head}"), &CHANGE_HEADS);
+        let bound = self.bound(&cell.number, unit, span)?;
         // In a table of periods by row, the head says what the figure is.
-        let is_by_row = !head_period(&row.label).is_empty() && head_period(head).is_empty();
-        let (label, column) = match is_by_row {
-            true => (head, row.label.as_str()),
-            false => (row.label.as_str(), head),
+        let is_by_row = !head_period(label).is_empty() && head_period(head).is_empty();
+        let (row, column) = if is_by_row {
+            (head, label)
+        } else {
+            (label, head)
+        };
+        // Whether the row has a figure of the same length and a later period.
+        let is_older = |other: &Cell<'_>| {
+            span.year.is_some()
+                && other.period.length == span.length
+                && other.period.order() > span.order()
         };
         Ok(BoundFigure {
-            row: label.to_owned(),
+            row: row.to_owned(),
             column: column.to_owned(),
-            is_older: self.is_older(cell, span),
-            direction: is_change.then(|| sign_of(bound.printed)).flatten(),
+            is_older: cell.row_cells(self.cited).iter().any(is_older),
+            direction: sign_of(bound.printed).filter(|_| is_change),
             cells: vec![ReadCell {
                 table: format!("{}#{}", self.cited.location, cell.table.id),
-                label: label.to_owned(),
-                group: row.group.clone().unwrap_or_default(),
+                label: row.to_owned(),
+                full_label: full_label(cell.row),
+                group: cell.row.group.clone().unwrap_or_default(),
             }],
             ..bound
         })
     }
 
-    // Whether the row has a figure of the same length and a later period.
-    fn is_older(&self, cell: &FoundCell<'_>, span: StatedPeriod) -> bool {
-        (0..cell.table.columns.len()).any(|column| {
-            let other = cell
-                .table
-                .cell_period(cell.row, column, self.cited.year_shift);
-            printed_number(cell.table, cell.row, column).is_some()
-                && span.year.is_some()
-                && other.length == span.length
-                && other.order() > span.order()
-        })
-    }
-
-    fn in_sentence(&self, found: &FoundInSentence) -> Result<BoundFigure, String> {
-        let number = &found.number;
-        let unit = CellUnit {
-            scale: Some(number.own_scale().map_or(1, super::unit::whole)),
-            currency: number.currency(),
-            is_percent: number.is_percent(),
-            is_per_unit: found.is_per_unit,
-            is_count: number.currency().is_none() && !number.is_percent(),
-        };
-        let bound = self.bound(number, unit, found.period)?;
-        Ok(BoundFigure {
-            direction: direction_of(&found.clause),
-            ..bound
-        })
-    }
-
+    // The figure as the page has it, if the stated unit does not contradict that.
     fn bound(
         &self,
         number: &NumberMention,
@@ -145,35 +114,30 @@ impl CopiedFigure<'_, '_> {
         span: StatedPeriod,
     ) -> Result<BoundFigure, String> {
         let figure = self.figure;
-        let stated = StatedUnit::new(&figure.unit, Some(self.number));
+        let stated = StatedUnit::new(&figure.unit, self.number);
         if stated.contradicts(&unit) {
             return Err(format!("{} is not in {}", figure.value, figure.unit));
         }
-        let measure = self.measure(&unit, &stated)?;
+        let measure = self.measure(&unit, stated.currency)?;
         let too_long = || format!("{} has too many digits", figure.value);
         let value = number.signed_value().ok_or_else(too_long)?;
-        let factor = match measure {
-            Measure::Percent => Some(Decimal::new(1, 2)),
-            _ => unit.scale.map(Decimal::from),
+        let factor = match unit.is_percent {
+            true => Some(Decimal::new(1, 2)),
+            false => unit.scale.map(Decimal::from),
         };
-        let in_units = match factor {
-            Some(factor) => Some(value.checked_mul(factor).ok_or_else(too_long)?),
-            None => None,
-        };
-        let (text, unit_text) = printed(&number.digits, number.is_negative(), measure, unit.scale);
+        let in_units = factor.map(|factor| value.checked_mul(factor).ok_or_else(too_long));
+        let (text, unit_text) = printed(number, measure, unit.scale, "%");
+        let has_span = !span.is_empty();
         Ok(BoundFigure {
             name: figure.name.clone(),
             is_found: true,
             text,
-            value: in_units,
+            value: in_units.transpose()?,
             unit: unit_text,
             period: printed_period(&span, self.cited.year_shift),
-            citation: Some(self.at),
+            citation: figure.citation_index(),
             measure,
-            spans: Some(span)
-                .filter(|span| !span.is_empty())
-                .into_iter()
-                .collect(),
+            spans: has_span.then_some(span).into_iter().collect(),
             printed: value,
             scale: unit.scale,
             ..BoundFigure::default()
@@ -181,34 +145,20 @@ impl CopiedFigure<'_, '_> {
     }
 
     // What the page says; a stated currency counts where the page names it.
-    fn measure(&self, unit: &CellUnit, stated: &StatedUnit) -> Result<Measure, String> {
-        let own = measure_of(unit);
-        let Some(currency) = stated.currency else {
+    fn measure(&self, unit: &CellUnit, stated: Option<Currency>) -> Result<Measure, String> {
+        let own = Measure::new(unit);
+        let is_money = matches!(own.powers, None | Some((1, _))) && own.currency.is_none();
+        let Some(stated) = stated.filter(|_| is_money) else {
             return Ok(own);
         };
-        let named = currencies_of(&self.cited.page_text());
-        match own {
-            Measure::Unknown | Measure::PerUnit(None) if named.contains(&currency) => {
-                Ok(match own {
-                    Measure::Unknown => Measure::Money(Some(currency)),
-                    _ => Measure::PerUnit(Some(currency)),
-                })
-            }
-            Measure::Unknown | Measure::PerUnit(None) if !named.is_empty() => {
-                Err(format!("{} is in another currency", self.figure.value))
-            }
-            own => Ok(own),
+        let named = Currency::named_in_text(&self.cited.page_text());
+        match named.contains(&stated) {
+            true => Ok(Measure {
+                powers: own.powers.or(Some((1, 0))),
+                currency: Some(stated),
+            }),
+            false if named.is_empty() => Ok(own),
+            false => Err(format!("{} is in another currency", self.figure.value)),
         }
     }
-}
-
-fn currencies_of(text: &str) -> Vec<Currency> {
-    let lower = text.to_lowercase();
-    let signs = lower.chars().filter(|c| !c.is_alphanumeric());
-    let signs = signs.filter_map(|c| Currency::from_word(c.encode_utf8(&mut [0; 4])));
-    let named = words(&lower);
-    let named = named
-        .iter()
-        .filter_map(|(word, _)| Currency::from_word(word));
-    signs.chain(named).collect()
 }

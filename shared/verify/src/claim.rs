@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use stemma_reading::numbers::Currency;
 use stemma_reading::period::StatedPeriod;
+use stemma_reading::tables::FigureTable;
+
+use super::quantity::{Measure, Quantity};
 
 /// A claim as the model states it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -94,9 +96,9 @@ pub struct BoundFigure {
     /// Index of its citation in the claim; `None` for a computed figure.
     pub citation: Option<usize>,
     pub formula: String,
-    pub measure: Measure,
-    /// Those of its inputs for a computed figure.
-    pub spans: Vec<StatedPeriod>,
+    pub(crate) measure: Measure,
+    /// Those of its inputs for a computed figure, from the earliest.
+    pub(crate) spans: Vec<StatedPeriod>,
     /// Each cell that it was read from.
     pub(crate) cells: Vec<ReadCell>,
     /// Whether its row has a figure of a later period.
@@ -108,43 +110,33 @@ pub struct BoundFigure {
     pub(crate) scale: Option<u64>,
 }
 
-/// What a figure measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Measure {
-    Money(Option<Currency>),
-    /// Money for one share or other unit.
-    PerUnit(Option<Currency>),
-    /// A share of one.
-    Percent,
-    Count,
-    /// A quotient.
-    Ratio,
-    /// The page does not say.
-    #[default]
-    Unknown,
-}
-
 /// A cell that a figure was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReadCell {
     /// The document and table.
     pub(crate) table: String,
     pub(crate) label: String,
+    /// With the words of its other columns.
+    pub(crate) full_label: String,
     pub(crate) group: String,
+}
+
+impl ReadCell {
+    pub(crate) fn is_in(&self, table: &FigureTable) -> bool {
+        self.table.ends_with(&format!("#{}", table.id))
+    }
 }
 
 impl BoundFigure {
     /// A figure that was not found, as stated.
     pub(crate) fn not_found(stated: &StatedFigure) -> Self {
-        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let at = usize::try_from(stated.citation).ok();
         Self {
             name: stated.name.clone(),
             text: one_line(&format!("{} {}", stated.value, stated.unit)),
             period: one_line(&stated.column),
             row: one_line(&stated.row),
             column: one_line(&stated.column),
-            citation: at.and_then(|at| at.checked_sub(1)),
+            citation: stated.citation_index(),
             formula: one_line(&stated.formula),
             ..Self::default()
         }
@@ -156,7 +148,34 @@ impl BoundFigure {
 
     /// The newest of its periods.
     pub(crate) fn newest(&self) -> StatedPeriod {
-        let newest = self.spans.iter().max_by_key(|span| span.order());
-        newest.copied().unwrap_or_default()
+        self.spans.last().copied().unwrap_or_default()
     }
+
+    /// Whether one of its periods is meant by another.
+    pub(crate) fn is_of(&self, stated: StatedPeriod) -> bool {
+        self.spans.iter().any(|span| span.is_meant_by(&stated))
+    }
+
+    /// For formulas: in units, or as printed if its scale is not known.
+    pub(crate) fn quantity(&self) -> Quantity {
+        let newest = self.newest();
+        Quantity {
+            value: self.value.unwrap_or(self.printed),
+            measure: self.measure,
+            is_constant: false,
+            newest: newest.year.map(|_| newest.order()),
+            change: None,
+        }
+    }
+}
+
+impl StatedFigure {
+    /// Index of its citation; `None` for none.
+    pub(crate) fn citation_index(&self) -> Option<usize> {
+        usize::try_from(self.citation).ok()?.checked_sub(1)
+    }
+}
+
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -35,62 +35,55 @@ impl Evidence<'_> {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The page, or 0 in a text without pages, and the 1-based line.
-    pub(crate) fn place(&self, target: usize, line: usize) -> (u32, u32) {
-        let line = u32::try_from(line).unwrap_or(u32::MAX - 1) + 1;
-        match self.targets.get(target) {
-            Some(target) => match target.lines {
-                SourceLines::Page(_) => (target.number, line),
-                SourceLines::Text(_) => (0, target.number.saturating_add(line - 1)),
-            },
-            None => (0, line),
-        }
+    pub(crate) fn rows(&self) -> impl Iterator<Item = RowAt> + '_ {
+        let tables = self.tables.iter().enumerate();
+        tables.flat_map(|(table, figures)| {
+            (0..figures.rows.len()).map(move |row| RowAt { table, row })
+        })
     }
 
     /// The rows of tables that the quote is on.
     pub(crate) fn quoted_rows(&self) -> Vec<RowAt> {
-        let places = || {
+        let rows = |is_exact: bool| {
             self.quote
                 .spans
                 .iter()
-                .map(|span| self.place(span.target, span.line))
+                .flat_map(|span| self.rows_at(span.target, span.line, is_exact))
+                .collect::<Vec<_>>()
         };
-        let rows = |place: (u32, u32), is_exact: bool| {
-            self.tables
-                .iter()
-                .enumerate()
-                .filter_map(move |(table, figures)| {
-                    let row = row_at(figures, place, is_exact)?;
-                    Some(RowAt { table, row })
-                })
-        };
-        let mut exact: Vec<RowAt> = places().flat_map(|place| rows(place, true)).collect();
-        if exact.is_empty() {
-            exact = places().flat_map(|place| rows(place, false)).collect();
-        }
-        exact.dedup();
-        exact
+        let exact = Some(rows(true)).filter(|rows| !rows.is_empty());
+        let mut found = exact.unwrap_or_else(|| rows(false));
+        found.dedup();
+        found
     }
 
     /// Whether a line is among the rows of a table.
     pub(crate) fn is_in_table(&self, target: usize, line: usize) -> bool {
-        let place = self.place(target, line);
-        self.tables
-            .iter()
-            .any(|table| row_at(table, place, false).is_some())
+        !self.rows_at(target, line, false).is_empty()
     }
-}
 
-// The row that begins on a line, or the one above that may go on there.
-fn row_at(table: &FigureTable, (page, line): (u32, u32), is_exact: bool) -> Option<usize> {
-    let on_page = || {
-        let rows = table.rows.iter().enumerate();
-        rows.filter(|(_, row)| row.page == page)
-    };
-    let same = on_page().find(|(_, row)| row.line == line);
-    let found = same.or_else(|| {
-        on_page().find(|(_, row)| !is_exact && row.line > line)?;
-        on_page().rfind(|(_, row)| row.line < line)
-    });
-    found.map(|(row, _)| row)
+    // The row of each table that begins on a line, or the one above that may go on there.
+    fn rows_at(&self, target: usize, line: usize, is_exact: bool) -> Vec<RowAt> {
+        // The page, or 0 in a text without pages, and the 1-based line.
+        let line = u32::try_from(line).unwrap_or(u32::MAX - 1);
+        let (page, line) = match self.targets.get(target) {
+            Some(QuoteTarget { number, lines }) => match lines {
+                SourceLines::Page(_) => (*number, line + 1),
+                SourceLines::Text(_) => (0, number.saturating_add(line)),
+            },
+            None => (0, line + 1),
+        };
+        let line_of = |at: &RowAt| self.tables[at.table].rows[at.row].line;
+        let rows: Vec<RowAt> = self
+            .rows()
+            .filter(|at| self.tables[at.table].rows[at.row].page == page)
+            .collect();
+        let tables = rows.chunk_by(|one, next| one.table == next.table);
+        let found = tables.filter_map(|rows| {
+            let same = rows.iter().find(|at| line_of(at) == line);
+            let is_inside = !is_exact && rows.iter().any(|at| line_of(at) > line);
+            same.or_else(|| rows.iter().rfind(|at| is_inside && line_of(at) < line))
+        });
+        found.copied().collect()
+    }
 }

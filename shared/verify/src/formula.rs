@@ -1,341 +1,189 @@
-//! Formulas of computed claims: parsed with bounds, and evaluated in decimal arithmetic.
+//! Formulas of computed claims: `+ - * / ^`, parentheses, functions, numbers and names, evaluated with bounds.
 
-use std::collections::BTreeSet;
+use rust_decimal::Decimal;
 
-use rust_decimal::{Decimal, MathematicalOps};
+use super::quantity::Quantity;
 
 // More than any measure of a filing needs. A reply is untrusted input.
 const MAX_CHARS: usize = 400;
-const MAX_DEPTH: usize = 12;
-const MAX_BASE: u64 = 1_000_000_000_000_000_000;
-const MAX_EXPONENT: u64 = 64;
+const MAX_DEPTH: usize = 24;
+// How tightly operators bind. A sign binds less than `^`: -a^2 is -(a^2).
+const OPERATORS: [(char, u8); 5] = [('+', 1), ('-', 1), ('*', 2), ('/', 2), ('^', 4)];
+const SIGN: u8 = 3;
 
-/// A parsed formula: numbers, names, `+ - * / ^`, parentheses and [`Function`]s.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Formula {
+/// The tokens of a formula.
+#[derive(Debug)]
+pub(crate) struct Formula<'t>(Vec<Token<'t>>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Token<'t> {
     Number(Decimal),
-    Name(String),
-    Negative(Box<Formula>),
-    Binary(Operator, Box<Formula>, Box<Formula>),
-    Call(Function, Vec<Formula>),
+    /// Of a figure or a function.
+    Word(&'t str),
+    Sign(char),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Power,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    Average,
-    Sum,
-    Min,
-    Max,
-    Abs,
-    Sqrt,
-    Count,
-    /// Compound annual growth rate: `cagr(first, last, years)`.
-    Cagr,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FormulaError {
-    #[error("the formula is too long or too deep")]
-    TooLarge,
-    #[error("the formula cannot be read at `{0}`")]
-    Syntax(String),
-    #[error("the formula uses an unknown function `{0}`")]
-    UnknownFunction(String),
-    #[error("the formula names `{0}`, which is not the name of one operand")]
-    UnknownName(String),
-    #[error("the formula divides by zero")]
-    DivisionByZero,
-    #[error("the formula gives no number")]
-    Undefined,
-}
-
-impl Formula {
-    pub fn parse(text: &str) -> Result<Self, FormulaError> {
+impl<'t> Formula<'t> {
+    pub(crate) fn parse(text: &'t str) -> Result<Self, String> {
         if text.len() > MAX_CHARS {
-            return Err(FormulaError::TooLarge);
+            return Err("the formula is too long".into());
         }
-        let mut parser = Parser { rest: text };
-        let formula = parser.sum(0)?;
-        match parser.rest.trim_start() {
-            "" => Ok(formula),
-            rest => Err(parser_error(rest)),
+        let mut tokens = Vec::new();
+        let mut rest = text.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let is_number = first.is_ascii_digit();
+            let end = match first.is_alphanumeric() {
+                true if is_number => rest.find(|c: char| !c.is_ascii_digit() && c != '.'),
+                true => rest.find(|c: char| !c.is_alphanumeric() && c != '_'),
+                false => Some(first.len_utf8()),
+            };
+            let end = end.unwrap_or(rest.len());
+            let (token, after) = rest.split_at(end);
+            tokens.push(match first {
+                _ if is_number => Token::Number(token.parse().map_err(|_| unreadable(token))?),
+                _ if first.is_alphabetic() => Token::Word(token),
+                '\u{2010}'..='\u{2015}' | '\u{2212}' => Token::Sign('-'),
+                '×' | '·' => Token::Sign('*'),
+                '÷' => Token::Sign('/'),
+                sign => Token::Sign(sign),
+            });
+            rest = after.trim_start();
         }
+        Ok(Self(tokens))
     }
 
-    /// Evaluates the formula. `values` are those of a name: exactly one, except among the arguments of a function, where all
-    /// of them are meant.
-    pub fn evaluate(&self, values: &dyn Fn(&str) -> Vec<Decimal>) -> Result<Decimal, FormulaError> {
-        match self {
-            Self::Number(number) => Ok(*number),
-            Self::Name(name) => match values(name)[..] {
-                [value] => Ok(value),
-                _ => Err(FormulaError::UnknownName(name.clone())),
-            },
-            Self::Negative(inner) => Ok(-inner.evaluate(values)?),
-            Self::Binary(operator, left, right) => {
-                operator.apply(left.evaluate(values)?, right.evaluate(values)?)
-            }
-            Self::Call(function, arguments) => {
-                let mut given = Vec::new();
-                for argument in arguments {
-                    match argument {
-                        Self::Name(name) => match values(name) {
-                            none if none.is_empty() => {
-                                return Err(FormulaError::UnknownName(name.clone()));
-                            }
-                            values => given.extend(values),
-                        },
-                        other => given.push(other.evaluate(values)?),
-                    }
-                }
-                function.apply(&given)
+    /// The names of figures in it, each once.
+    pub(crate) fn names(&self) -> Vec<&'t str> {
+        let mut names = Vec::new();
+        for (at, token) in self.0.iter().enumerate() {
+            let is_function = self.0.get(at + 1) == Some(&Token::Sign('('));
+            match token {
+                Token::Word(name) if !is_function && !names.contains(name) => names.push(*name),
+                _ => {}
             }
         }
-    }
-
-    pub fn names(&self) -> BTreeSet<&str> {
-        let mut names = BTreeSet::new();
-        self.visit(&mut |part| {
-            if let Self::Name(name) = part {
-                names.insert(name.as_str());
-            }
-        });
         names
     }
 
-    pub fn has_number(&self, number: Decimal) -> bool {
-        self.numbers().contains(&number)
-    }
-
     /// The numbers that are written in it.
-    pub fn numbers(&self) -> Vec<Decimal> {
-        let mut numbers = Vec::new();
-        self.visit(&mut |part| {
-            if let Self::Number(number) = part {
-                numbers.push(*number);
-            }
-        });
-        numbers
-    }
-
-    fn visit<'f>(&'f self, see: &mut impl FnMut(&'f Self)) {
-        see(self);
-        match self {
-            Self::Number(_) | Self::Name(_) => {}
-            Self::Negative(inner) => inner.visit(see),
-            Self::Binary(_, left, right) => {
-                left.visit(see);
-                right.visit(see);
-            }
-            Self::Call(_, arguments) => arguments.iter().for_each(|part| part.visit(see)),
-        }
-    }
-}
-
-impl Operator {
-    pub fn apply(self, left: Decimal, right: Decimal) -> Result<Decimal, FormulaError> {
-        match self {
-            Self::Add => left.checked_add(right),
-            Self::Subtract => left.checked_sub(right),
-            Self::Multiply => left.checked_mul(right),
-            Self::Divide if right.is_zero() => return Err(FormulaError::DivisionByZero),
-            Self::Divide => left.checked_div(right),
-            Self::Power if is_too_large(left, right) => None,
-            Self::Power => left.checked_powd(right),
-        }
-        .ok_or(FormulaError::Undefined)
-    }
-}
-
-// Powers and roots of larger numbers overflow inside the library.
-fn is_too_large(base: Decimal, exponent: Decimal) -> bool {
-    base.abs() > Decimal::from(MAX_BASE) || exponent.abs() > Decimal::from(MAX_EXPONENT)
-}
-
-impl Function {
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "avg" | "average" | "mean" => Self::Average,
-            "sum" => Self::Sum,
-            "min" => Self::Min,
-            "max" => Self::Max,
-            "abs" => Self::Abs,
-            "sqrt" => Self::Sqrt,
-            "count" => Self::Count,
-            "cagr" => Self::Cagr,
-            _ => return None,
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = Decimal> + '_ {
+        self.0.iter().filter_map(|token| match token {
+            Token::Number(number) => Some(*number),
+            _ => None,
         })
     }
 
-    pub fn apply(self, given: &[Decimal]) -> Result<Decimal, FormulaError> {
-        let count = Decimal::from(given.len());
-        let sum = || {
-            given
-                .iter()
-                .try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))
-                .ok_or(FormulaError::Undefined)
+    /// Evaluates the formula. `values` are those of a name: exactly one, except for an argument of a function, where all are meant.
+    ///
+    /// # Errors
+    /// Says why it has no value.
+    pub(crate) fn evaluate(
+        &self,
+        values: &dyn Fn(&str) -> Vec<Quantity>,
+    ) -> Result<Quantity, String> {
+        let mut evaluation = Evaluation {
+            rest: &self.0,
+            values,
         };
-        match (self, given) {
-            (_, []) => Err(FormulaError::Undefined),
-            (Self::Average, _) => Operator::Divide.apply(sum()?, count),
-            (Self::Sum, _) => sum(),
-            (Self::Min, _) => given.iter().min().copied().ok_or(FormulaError::Undefined),
-            (Self::Max, _) => given.iter().max().copied().ok_or(FormulaError::Undefined),
-            (Self::Count, _) => Ok(count),
-            (Self::Abs, [value]) => Ok(value.abs()),
-            (Self::Sqrt, [value]) if is_too_large(*value, Decimal::ONE) => {
-                Err(FormulaError::Undefined)
-            }
-            (Self::Sqrt, [value]) => value.sqrt().ok_or(FormulaError::Undefined),
-            (Self::Cagr, [first, last, years]) => {
-                let growth = Operator::Divide.apply(*last, *first)?;
-                let share = Operator::Divide.apply(Decimal::ONE, *years)?;
-                if growth <= Decimal::ZERO {
-                    return Err(FormulaError::Undefined);
-                }
-                let yearly = Operator::Power.apply(growth, share)?;
-                Operator::Subtract.apply(yearly, Decimal::ONE)
-            }
-            _ => Err(FormulaError::Undefined),
+        let value = evaluation.expression(0, 0)?;
+        match evaluation.rest {
+            [] => Ok(value),
+            rest => Err(unreadable(&written(rest))),
         }
     }
 }
 
-struct Parser<'t> {
-    rest: &'t str,
+fn unreadable(text: &str) -> String {
+    format!("the formula cannot be read at `{text}`")
 }
 
-fn parser_error(rest: &str) -> FormulaError {
-    FormulaError::Syntax(rest.chars().take(12).collect())
+fn written(tokens: &[Token<'_>]) -> String {
+    tokens.first().map_or(String::new(), |token| match token {
+        Token::Number(number) => number.to_string(),
+        Token::Word(word) => (*word).to_owned(),
+        Token::Sign(sign) => sign.to_string(),
+    })
 }
 
-impl Parser<'_> {
-    // The next character after white space, in its ASCII form.
-    fn peek(&mut self) -> Option<char> {
-        self.rest = self.rest.trim_start();
-        self.rest.chars().next().map(|c| match c {
-            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
-            '×' | '·' => '*',
-            '÷' => '/',
-            c => c,
-        })
+struct Evaluation<'f, 't> {
+    rest: &'f [Token<'t>],
+    values: &'f dyn Fn(&str) -> Vec<Quantity>,
+}
+
+impl Evaluation<'_, '_> {
+    fn takes(&mut self, sign: char) -> bool {
+        let rest = self.rest.strip_prefix(&[Token::Sign(sign)]);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
-    fn skip(&mut self) {
-        let next = self.rest.chars().next().map_or(0, char::len_utf8);
-        self.rest = &self.rest[next..];
-    }
-
-    fn takes(&mut self, wanted: char) -> bool {
-        let found = self.peek() == Some(wanted);
-        if found {
-            self.skip();
-        }
-        found
-    }
-
-    fn sum(&mut self, depth: usize) -> Result<Formula, FormulaError> {
-        let mut left = self.product(depth)?;
-        loop {
-            let operator = match self.peek() {
-                Some('+') => Operator::Add,
-                Some('-') => Operator::Subtract,
-                _ => return Ok(left),
-            };
-            self.skip();
-            let right = self.product(depth)?;
-            left = Formula::Binary(operator, Box::new(left), Box::new(right));
-        }
-    }
-
-    fn product(&mut self, depth: usize) -> Result<Formula, FormulaError> {
-        let mut left = self.power(depth)?;
-        loop {
-            let operator = match self.peek() {
-                Some('*') => Operator::Multiply,
-                Some('/') => Operator::Divide,
-                _ => return Ok(left),
-            };
-            self.skip();
-            let right = self.power(depth)?;
-            left = Formula::Binary(operator, Box::new(left), Box::new(right));
-        }
-    }
-
-    // A sign binds less than `^`: -a^2 is -(a^2).
-    fn power(&mut self, depth: usize) -> Result<Formula, FormulaError> {
+    // Up to an operator that binds less than `least`.
+    fn expression(&mut self, least: u8, depth: usize) -> Result<Quantity, String> {
         if depth > MAX_DEPTH {
-            return Err(FormulaError::TooLarge);
+            return Err("the formula is too deep".into());
         }
-        if self.takes('-') {
-            return Ok(Formula::Negative(Box::new(self.power(depth + 1)?)));
+        let mut left = match self.takes('-') {
+            true => self.expression(SIGN, depth + 1)?.negated(),
+            false => self.operand(depth)?,
+        };
+        while let Some((operator, strength)) = OPERATORS
+            .into_iter()
+            .find(|(sign, strength)| *strength >= least && self.takes(*sign))
+        {
+            // `2 ^ 3 ^ 2` is 2 ^ (3 ^ 2).
+            let least = if operator == '^' { SIGN } else { strength + 1 };
+            left = left.apply(operator, self.expression(least, depth + 1)?)?;
         }
-        let base = self.atom(depth)?;
-        if !self.takes('^') {
-            return Ok(base);
-        }
-        let exponent = self.power(depth + 1)?;
-        Ok(Formula::Binary(
-            Operator::Power,
-            Box::new(base),
-            Box::new(exponent),
-        ))
+        Ok(left)
     }
 
-    fn atom(&mut self, depth: usize) -> Result<Formula, FormulaError> {
-        match self.peek() {
-            Some('(') => {
-                self.skip();
-                let inner = self.sum(depth + 1)?;
-                self.closes()?;
-                Ok(inner)
+    fn operand(&mut self, depth: usize) -> Result<Quantity, String> {
+        if self.takes('(') {
+            let inner = self.expression(0, depth + 1)?;
+            return self.closed(inner);
+        }
+        match self.rest {
+            [Token::Number(number), rest @ ..] => {
+                self.rest = rest;
+                Ok(Quantity::constant(*number))
             }
-            Some(c) if c.is_ascii_digit() => {
-                let digits = self.run(|c| c.is_ascii_digit() || c == '.');
-                let number = digits.parse().map_err(|_| parser_error(digits))?;
-                Ok(Formula::Number(number))
-            }
-            Some(c) if c.is_alphabetic() => {
-                let name = self.run(|c| c.is_alphanumeric() || c == '_');
-                if !self.takes('(') {
-                    return Ok(Formula::Name(name.to_owned()));
-                }
-                let function = Function::from_name(name)
-                    .ok_or_else(|| FormulaError::UnknownFunction(name.to_owned()))?;
-                let mut arguments = vec![self.sum(depth + 1)?];
+            [Token::Word(function), Token::Sign('('), rest @ ..] => {
+                self.rest = rest;
+                let mut given = self.argument(depth)?;
                 while self.takes(',') {
-                    arguments.push(self.sum(depth + 1)?);
+                    given.extend(self.argument(depth)?);
                 }
-                self.closes()?;
-                Ok(Formula::Call(function, arguments))
+                let value = Quantity::call(function, &given)?;
+                self.closed(value)
             }
-            _ => Err(parser_error(self.rest)),
+            [Token::Word(name), rest @ ..] => {
+                self.rest = rest;
+                match (self.values)(name)[..] {
+                    [value] => Ok(value),
+                    _ => Err(format!(
+                        "the formula names `{name}`, which is not the name of one figure"
+                    )),
+                }
+            }
+            rest => Err(unreadable(&written(rest))),
         }
     }
 
-    fn closes(&mut self) -> Result<(), FormulaError> {
+    fn argument(&mut self, depth: usize) -> Result<Vec<Quantity>, String> {
+        if let [Token::Word(name), rest @ ..] = self.rest
+            && matches!(rest, [Token::Sign(',' | ')'), ..])
+        {
+            self.rest = rest;
+            return Ok((self.values)(name));
+        }
+        Ok(vec![self.expression(0, depth + 1)?])
+    }
+
+    fn closed(&mut self, value: Quantity) -> Result<Quantity, String> {
         match self.takes(')') {
-            true => Ok(()),
-            false => Err(parser_error(self.rest)),
+            true => Ok(value),
+            false => Err(unreadable(&written(self.rest))),
         }
-    }
-}
-
-impl<'t> Parser<'t> {
-    fn run(&mut self, inside: impl Fn(char) -> bool) -> &'t str {
-        let end = self.rest.find(|c| !inside(c)).unwrap_or(self.rest.len());
-        let (run, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        run
     }
 }
 
@@ -343,13 +191,15 @@ impl<'t> Parser<'t> {
 mod tests {
     use super::*;
 
-    fn value(formula: &str, names: &[(&str, i64)]) -> Result<String, FormulaError> {
-        let values = |name: &str| -> Vec<Decimal> {
+    fn value(formula: &str, names: &[(&str, i64)]) -> Result<String, String> {
+        let values = |name: &str| -> Vec<Quantity> {
             let named = names.iter().filter(|(known, _)| *known == name);
-            named.map(|(_, value)| Decimal::from(*value)).collect()
+            named
+                .map(|(_, value)| Quantity::constant(Decimal::from(*value)))
+                .collect()
         };
-        let value = Formula::parse(formula)?.evaluate(&values)?;
-        Ok(value.round_dp(6).normalize().to_string())
+        let result = Formula::parse(formula)?.evaluate(&values)?;
+        Ok(result.value.round_dp(6).normalize().to_string())
     }
 
     #[test]
@@ -358,11 +208,13 @@ mod tests {
         for (formula, expected) in [
             ("(a - b) / b", "0.091079"),
             ("a − b × 2", "-1457"),
+            ("a - b - c", "149"),
             ("avg(a, b, c)", "1116.333333"),
             ("sum(a, b) - max(a, c) + min(1, c)", "1600"),
             ("abs(c) ^ 2 - -1", "10"),
             ("-c^2", "-9"),
             ("2 ^ 3 ^ 2", "512"),
+            ("2 ^ -1 * 4", "2"),
             ("count(a, b)", "2"),
             ("cagr(100, 121, 2)", "0.1"),
             ("sqrt(16) / 0.5", "8"),
@@ -375,28 +227,27 @@ mod tests {
     #[test]
     fn what_has_no_value_is_an_error() {
         for (formula, expected) in [
-            ("a / (b - b)", FormulaError::DivisionByZero),
-            ("a + d", FormulaError::UnknownName("d".into())),
-            ("if(a)", FormulaError::UnknownFunction("if".into())),
-            ("a +", FormulaError::Syntax(String::new())),
-            ("(a", FormulaError::Syntax(String::new())),
-            ("a b", FormulaError::Syntax("b".into())),
-            ("1.2.3", FormulaError::Syntax("1.2.3".into())),
-            ("", FormulaError::Syntax(String::new())),
-            ("sqrt(0 - a)", FormulaError::Undefined),
-            ("a ^ 900", FormulaError::Undefined),
-            ("cagr(0 - a, b, 2)", FormulaError::Undefined),
+            ("a / (b - b)", "divides by zero"),
+            ("a + d", "`d`"),
+            ("sum(d)", "no number"),
+            ("if(a)", "unknown function `if`"),
+            ("a +", "read at ``"),
+            ("(a", "read at ``"),
+            ("a b", "read at `b`"),
+            ("1.2.3", "read at `1.2.3`"),
+            ("", "read at ``"),
+            ("sqrt(0 - a)", "no number"),
+            ("a ^ 900", "no number"),
+            ("cagr(0 - a, b, 2)", "no number"),
         ] {
-            assert_eq!(
-                value(formula, &[("a", 5), ("b", 5)]),
-                Err(expected),
-                "{formula}"
-            );
+            let error = value(formula, &[("a", 5), ("b", 5)]).unwrap_err();
+            assert!(error.contains(expected), "{formula}: {error}");
         }
         let deep = format!("{}a{}", "(".repeat(50), ")".repeat(50));
-        assert_eq!(value(&deep, &[("a", 1)]), Err(FormulaError::TooLarge));
         let signs = "-".repeat(300);
-        assert_eq!(value(&signs, &[]), Err(FormulaError::TooLarge));
+        for formula in [deep, signs] {
+            assert!(value(&formula, &[("a", 1)]).unwrap_err().contains("deep"));
+        }
     }
 
     proptest::proptest! {

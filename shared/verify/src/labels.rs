@@ -1,5 +1,6 @@
 //! Whether a statement names the rows that its figures are from, and not others of their tables.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::period::head_period;
@@ -9,17 +10,10 @@ use stemma_reading::tokenizer::is_stop_word;
 use stemma_reading::vocabulary::NEUTRAL_LABEL_WORDS;
 
 use super::claim::{BoundFigure, ReadCell};
-use super::meaning::is_measure;
+use super::meaning::{Term, lines_of};
+use super::periods::name_of;
 use super::template::FilledText;
 use super::words::Stems;
-
-/// A statement, the figures of its placeholders, and the rows of all figures and inputs of formulas.
-pub(crate) struct Labels<'s> {
-    filled: &'s FilledText,
-    statement: Stems,
-    figures: Vec<Option<&'s BoundFigure>>,
-    used: Vec<&'s ReadCell>,
-}
 
 // A label that the statement has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,195 +22,138 @@ struct Mention {
     at: Range<usize>,
 }
 
-impl Mention {
-    fn is_within(&self, other: &Self) -> bool {
-        other.at.start <= self.at.start && self.at.end <= other.at.end && other.at != self.at
+/// `tables` are those that figures are from.
+///
+/// # Errors
+/// Names a row that the statement names, and that no figure is from, or not the one next to it.
+pub(crate) fn check_labels(filled: &FilledText<'_>, tables: &[&FigureTable]) -> Result<(), String> {
+    let statement = Stems::new(&blank(&filled.bare, parentheses(&filled.bare).iter()));
+    let figures = || filled.figures.iter().map(|placed| placed.figure);
+    let cells: Vec<&ReadCell> = figures().flat_map(|figure| &figure.cells).collect();
+    let used = cells
+        .iter()
+        .flat_map(|cell| [&cell.label, &cell.full_label]);
+    let used: BTreeSet<Vec<String>> = used.map(|label| label_stems(label)).collect();
+    let mut labels = used.clone();
+    labels.extend(tables.iter().flat_map(|table| labels_of(table)));
+    let mentions = mentions(&statement, &labels);
+    let is_result = figures().any(BoundFigure::is_computed);
+    let lines: Vec<Vec<&str>> = cells.iter().map(|cell| lines_of(&cell.label)).collect();
+    let is_known = !lines.iter().any(Vec::is_empty) && !lines.is_empty();
+    let lines = lines.concat();
+    let other = mentions.iter().find(|Mention { stems, .. }| {
+        let terms = Term::all().iter().filter(|term| term.stems == *stems);
+        let is_measure = terms.clone().any(Term::is_measure);
+        // A row may be named by another word, such as `capital expenditure`.
+        let is_term = is_known && stems.len() > 1 && terms.clone().next().is_some();
+        !(used.contains(stems) || is_result && is_measure)
+            && (labels.contains(stems)
+                || is_term && !terms.clone().any(|term| term.is_line_of(&lines)))
+    });
+    if let Some(other) = other {
+        let label = &filled.text[other.at.clone()];
+        return Err(format!("no figure is from the row \"{label}\""));
     }
+    for cell in cells {
+        check_group(&statement, cell, tables)?;
+    }
+    check_order(filled, &mentions)
 }
 
-impl<'s> Labels<'s> {
-    /// `figures` are those of the placeholders, in order.
-    pub(crate) fn new(filled: &'s FilledText, figures: Vec<Option<&'s BoundFigure>>) -> Self {
-        let placeholders = filled.figures.iter().chain(&filled.periods);
-        let in_parentheses = parentheses(&filled.text);
-        let hidden = placeholders.map(|(at, _)| at).chain(&in_parentheses);
-        let bare = blank(&filled.text, hidden);
-        let used = figures.iter().flatten().flat_map(|figure| &figure.cells);
-        Self {
-            filled,
-            statement: Stems::new(&bare),
-            used: used.collect(),
-            figures,
-        }
-    }
-
-    /// # Errors
-    /// Names the row that the statement names in place of the one of figure number `index`, which is from `table`.
-    pub(crate) fn check(&self, index: usize, table: &FigureTable) -> Result<(), String> {
-        let Some(figure) = self.figures.get(index).copied().flatten() else {
-            return Ok(());
+// Each figure is next to the label of its row, or in the order of labels.
+fn check_order(filled: &FilledText<'_>, mentions: &[Mention]) -> Result<(), String> {
+    // Several rows are inputs of a formula: `as a share of net sales`.
+    let of_row = filled.figures.iter().filter_map(|placed| {
+        let [cell] = &placed.figure.cells[..] else {
+            return None;
         };
-        let [cell] = &figure.cells[..] else {
-            return Ok(());
+        Some((placed, cell, label_stems(&cell.label)))
+    });
+    let of_row: Vec<_> = of_row.collect();
+    let named: Vec<&Mention> = mentions
+        .iter()
+        .filter(|mention| of_row.iter().any(|(.., own)| *own == mention.stems))
+        .collect();
+    let names: Vec<Range<usize>> = named.iter().map(|mention| mention.at.clone()).collect();
+    let places: Vec<Range<usize>> = of_row.iter().map(|(one, ..)| one.at.clone()).collect();
+    let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        return Ok(());
+    };
+    let leads = names.first().is_some_and(|name| name.start < first.start);
+    // `Sales and costs were 5 and 4.`
+    let in_order = names.iter().all(|name| name.start < first.start)
+        || names.iter().all(|name| name.start > last.start);
+    for (index, (placed, cell, own)) in of_row.iter().enumerate() {
+        let Some(at) = name_of(&places, &names, index, (leads, in_order)) else {
+            continue;
         };
-        let mentions = self.mentions(table);
-        let own = label_stems(&cell.label);
-        let differs = |mention: &Mention| {
-            Err(format!(
-                "{} is in the row \"{}\", and the statement names \"{}\"",
-                figure.text,
-                cell.label,
-                self.filled.text.get(mention.at.clone()).unwrap_or_default()
-            ))
-        };
-        self.check_group(cell, table)?;
-        let before = self.before(index);
-        let nearest: Vec<&Mention> = mentions
-            .iter()
-            .filter(|mention| before.start <= mention.at.start && mention.at.end <= before.end)
-            .collect();
-        if let Some(first) = nearest.first() {
-            let is_named = nearest.iter().any(|mention| mention.stems == own);
-            let is_enumerated = self.is_enumeration(index, &nearest, &mentions);
-            if is_named && (!is_enumerated || first.stems == own) {
-                return Ok(());
-            }
-            let other = nearest
-                .iter()
-                .find(|mention| mention.stems != own && (is_named || !self.is_input(mention)));
-            return other.map_or(Ok(()), |other| differs(other));
-        }
-        if mentions.iter().any(|mention| mention.stems == own) {
-            return Ok(());
-        }
-        let other = mentions.iter().find(|mention| !self.is_used(mention));
-        other.map_or(Ok(()), differs)
-    }
-
-    /// # Errors
-    /// Names a row of a table that the statement names, and no figure or input of a formula is from.
-    pub(crate) fn check_rows(&self, table: &FigureTable) -> Result<(), String> {
-        let mut figures = self.figures.iter().flatten();
-        let is_result = figures.any(|figure| figure.is_computed());
-        let mentions = self.mentions(table);
-        let is_other = |mention: &&Mention| {
-            !(self.is_used(mention) || is_result && is_measure(&mention.stems))
-        };
-        match mentions.iter().find(is_other) {
-            None => Ok(()),
-            Some(other) => Err(format!(
-                "no figure is from the row \"{}\"",
-                self.filled.text.get(other.at.clone()).unwrap_or_default()
-            )),
+        // A row that is not named may go on from the one before: `net sales of 5, or 7 with services`.
+        let before = index.checked_sub(1).map_or(0, |before| places[before].end);
+        let is_next = (before..placed.at.start).contains(&names[at].start);
+        let is_named = named.iter().any(|mention| mention.stems == *own);
+        if named[at].stems != *own && (is_named || is_next) {
+            let figure = &placed.figure.text;
+            let label = &cell.label;
+            let other = &filled.text[names[at].clone()];
+            return Err(format!(
+                "{figure} is in the row \"{label}\", and the statement names \"{other}\""
+            ));
         }
     }
+    Ok(())
+}
 
-    // The text between the figure before and this one.
-    fn before(&self, index: usize) -> Range<usize> {
-        let end = self.filled.figures.get(index).map_or(0, |(at, _)| at.start);
-        let before = index
-            .checked_sub(1)
-            .and_then(|at| self.filled.figures.get(at));
-        before.map_or(0, |(at, _)| at.end)..end
+// The labels of a table: of its rows, or of its columns where rows are periods.
+fn labels_of(table: &FigureTable) -> Vec<Vec<String>> {
+    let rows = || table.rows.iter().map(|row| row.label.as_str());
+    let is_by_row = rows().all(|label| !head_period(label).is_empty());
+    let heads = table.columns.iter().map(|column| column.head.as_str());
+    let labels = rows().chain(heads.filter(|_| is_by_row));
+    labels.map(label_stems).collect()
+}
+
+// The labels and terms that a statement has; longer ones hide those inside of them.
+fn mentions(statement: &Stems, labels: &BTreeSet<Vec<String>>) -> Vec<Mention> {
+    let terms = Term::all().iter().map(|term| &term.stems);
+    let names: BTreeSet<&Vec<String>> = labels.iter().chain(terms).collect();
+    let mut mentions: Vec<Mention> = Vec::new();
+    for stems in names {
+        let places = statement.positions_of(stems);
+        mentions.extend(places.into_iter().map(|at| Mention {
+            stems: stems.clone(),
+            at,
+        }));
     }
-
-    // `Sales and costs were 5 and 4`: the labels of several figures are before the first one.
-    fn is_enumeration(&self, index: usize, nearest: &[&Mention], mentions: &[Mention]) -> bool {
-        let labels: Vec<Vec<String>> = self
-            .figures
-            .iter()
-            .skip(index)
-            .take(nearest.len())
-            .flatten()
-            .flat_map(|figure| figure.cells.iter().map(|cell| label_stems(&cell.label)))
-            .collect();
-        let next = self.before(index + 1);
-        let has_own = mentions
-            .iter()
-            .any(|mention| next.start <= mention.at.start && mention.at.end <= next.end);
-        nearest.len() > 1
-            && !has_own
-            && nearest
-                .iter()
-                .all(|mention| labels.contains(&mention.stems))
-    }
-
-    fn is_used(&self, mention: &Mention) -> bool {
-        self.used
-            .iter()
-            .any(|cell| label_stems(&cell.label) == mention.stems)
-    }
-
-    // Whether only an input of a formula has a label: `as a share of net sales`.
-    fn is_input(&self, mention: &Mention) -> bool {
-        let copied = self
-            .figures
-            .iter()
-            .flatten()
-            .filter(|figure| !figure.is_computed());
-        let mut copied = copied.flat_map(|figure| &figure.cells);
-        self.is_used(mention) && !copied.any(|cell| label_stems(&cell.label) == mention.stems)
-    }
-
-    // The labels of a table that the statement has; longer ones hide those inside of them.
-    fn mentions(&self, table: &FigureTable) -> Vec<Mention> {
-        let rows = table.rows.iter().map(|row| row.label.as_str());
-        let heads = table.columns.iter().map(|column| column.head.as_str());
-        let is_by_row = table
-            .rows
-            .iter()
-            .all(|row| !head_period(&row.label).is_empty());
-        let heads = heads.filter(|_| is_by_row);
-        let mut mentions: Vec<Mention> = Vec::new();
-        for label in rows.chain(heads) {
-            let stems = label_stems(label);
-            for at in self.positions_of(&stems) {
-                let mention = Mention {
-                    stems: stems.clone(),
-                    at,
-                };
-                if !mentions.contains(&mention) {
-                    mentions.push(mention);
-                }
-            }
-        }
-        let all = mentions.clone();
-        mentions.retain(|one| !all.iter().any(|other| one.is_within(other)));
-        mentions.sort_by_key(|mention| mention.at.start);
-        mentions
-    }
-
-    fn positions_of(&self, stems: &[String]) -> Vec<Range<usize>> {
-        self.statement.positions_of(stems)
-    }
-
-    // Of rows with one label in several groups, the statement may not name another group.
-    fn check_group(&self, cell: &ReadCell, table: &FigureTable) -> Result<(), String> {
-        let own = label_stems(&cell.group);
-        if self.is_named(&own) {
-            return Ok(());
-        }
-        let label = label_stems(&cell.label);
-        let twins = table
-            .rows
-            .iter()
-            .filter(|row| label_stems(&row.label) == label);
-        let mut groups = twins.filter_map(|row| row.group.as_deref());
-        let other = groups.find(|group| {
-            let stems = label_stems(group);
-            stems != own && self.is_named(&stems)
-        });
-        other.map_or(Ok(()), |other| {
-            Err(format!(
-                "\"{}\" is below another group than \"{other}\"",
-                cell.label
-            ))
+    let all = mentions.clone();
+    mentions.retain(|one| {
+        !all.iter().any(|other| {
+            other.at.start <= one.at.start && one.at.end <= other.at.end && other.at != one.at
         })
-    }
+    });
+    mentions.sort_by_key(|mention| mention.at.start);
+    mentions
+}
 
-    fn is_named(&self, stems: &[String]) -> bool {
-        !self.positions_of(stems).is_empty()
-    }
+// Of rows with one label in several groups, the statement may not name another group.
+fn check_group(statement: &Stems, cell: &ReadCell, tables: &[&FigureTable]) -> Result<(), String> {
+    let is_named = |stems: &[String]| !statement.positions_of(stems).is_empty();
+    let own = label_stems(&cell.group);
+    let label = label_stems(&cell.label);
+    let table = tables.iter().find(|table| cell.is_in(table));
+    let rows = table.into_iter().flat_map(|table| &table.rows);
+    let mut groups = rows
+        .filter(|row| label_stems(&row.label) == label)
+        .filter_map(|row| row.group.as_deref());
+    let other = groups.find(|group| {
+        let stems = label_stems(group);
+        stems != own && is_named(&stems) && !is_named(&own)
+    });
+    other.map_or(Ok(()), |other| {
+        let label = &cell.label;
+        Err(format!(
+            "\"{label}\" is below another group than \"{other}\""
+        ))
+    })
 }
 
 // Labels are compared without what is in parentheses.
@@ -229,16 +166,12 @@ fn parentheses(text: &str) -> Vec<Range<usize>> {
 
 // The stems of a label; none for one that tells nothing, such as `Total` or `2022`.
 fn label_stems(label: &str) -> Vec<String> {
-    let stems: Vec<String> = Stems::new(&without_parentheses(label)).into_words();
-    match stems.iter().any(|stem| tells(stem)) {
-        true => stems,
-        false => Vec::new(),
-    }
-}
-
-fn tells(stem: &str) -> bool {
-    !NEUTRAL_LABEL_WORDS.contains(stem)
-        && !is_stop_word(stem)
-        && stem.contains(char::is_alphabetic)
-        && head_period(stem).is_empty()
+    let stems = Stems::new(&without_parentheses(label)).into_words();
+    let tells = stems.iter().any(|stem| {
+        !NEUTRAL_LABEL_WORDS.contains(stem)
+            && !is_stop_word(stem)
+            && stem.contains(char::is_alphabetic)
+            && head_period(stem).is_empty()
+    });
+    if tells { stems } else { Vec::new() }
 }

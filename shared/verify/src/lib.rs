@@ -6,7 +6,6 @@
 //!
 //! - [`check_quote`]: where a quote is on its page, and how well it matches ([`QuoteTarget`], [`QuoteMatch`]).
 //! - [`StatedClaim`] goes in with its [`Evidence`], and a [`VerifiedClaim`] comes out.
-//! - [`formula`]: formulas of computed figures, parsed with bounds and evaluated in decimal arithmetic.
 
 mod bind;
 mod cells;
@@ -15,12 +14,12 @@ mod computed;
 mod direction;
 mod evidence;
 mod facts;
-pub mod formula;
+mod formula;
 mod labels;
 mod meaning;
 mod normalize;
-mod number;
 mod periods;
+mod quantity;
 mod quote;
 mod quote_match;
 mod quote_target;
@@ -34,7 +33,7 @@ mod verify_claim;
 mod words;
 
 pub use claim::{
-    BoundFigure, ClaimState, Measure, StatedCitation, StatedClaim, StatedFigure, VerifiedClaim,
+    BoundFigure, ClaimState, StatedCitation, StatedClaim, StatedFigure, VerifiedClaim,
 };
 pub use evidence::Evidence;
 pub use normalize::CharPosition;

@@ -2,17 +2,19 @@
 //!
 //! The lines of statements and the measures made of them are data (`measures.toml`).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use stemma_reading::text_words::{says, without_parentheses};
-use stemma_reading::vocabulary::{MEAN_WORDS, NEUTRAL_LABEL_WORDS, SHARE_PHRASES};
+use stemma_reading::vocabulary::{MEAN_WORDS, NEUTRAL_LABEL_WORDS, POINT_WORDS, SHARE_PHRASES};
 
-use super::claim::{BoundFigure, Measure};
+use super::claim::BoundFigure;
 use super::direction::{direction_of, without_labels};
-use super::formula::{Formula, Function, Operator};
+use super::formula::Formula;
+use super::quantity::Quantity;
 use super::words::Stems;
 
 // Two ways to compute one value may differ in the last digits of a division.
@@ -20,6 +22,66 @@ const TOLERANCE: Decimal = Decimal::from_parts(1, 0, 0, false, 9);
 
 static MEASURES: LazyLock<Measures> =
     LazyLock::new(|| toml::from_str(include_str!("measures.toml")).unwrap_or_default());
+static TERMS: LazyLock<Vec<Term>> = LazyLock::new(|| {
+    let lines = MEASURES.lines.iter().flat_map(|(line, names)| {
+        let meaning = Meaning::Line(line);
+        names.iter().map(move |name| Term::new(name, meaning))
+    });
+    let measures = MEASURES.measures.iter().flat_map(|measure| {
+        let meaning = Meaning::Measure(measure);
+        measure
+            .names
+            .iter()
+            .map(move |name| Term::new(name, meaning))
+    });
+    lines.chain(measures).collect()
+});
+
+/// A name of a line of a statement, or of a measure.
+pub(crate) struct Term {
+    name: &'static str,
+    pub(crate) stems: Vec<String>,
+    meaning: Meaning,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Line(&'static str),
+    Measure(&'static NamedMeasure),
+}
+
+impl Term {
+    fn new(name: &'static str, meaning: Meaning) -> Self {
+        Self {
+            name,
+            stems: Stems::new(name).into_words(),
+            meaning,
+        }
+    }
+
+    pub(crate) fn all() -> &'static [Self] {
+        &TERMS
+    }
+
+    pub(crate) fn is_measure(&self) -> bool {
+        matches!(self.meaning, Meaning::Measure(_))
+    }
+
+    /// Whether it is one of these lines.
+    pub(crate) fn is_line_of(&self, lines: &[&str]) -> bool {
+        matches!(self.meaning, Meaning::Line(line) if lines.contains(&line))
+    }
+}
+
+/// The lines of statements that a label means.
+pub(crate) fn lines_of(label: &str) -> Vec<&'static str> {
+    let words = line_words(label);
+    let lines = TERMS.iter().filter_map(|term| match term.meaning {
+        Meaning::Line(line) if line_words(term.name) == words => Some(line),
+        _ => None,
+    });
+    lines.collect()
+}
 
 #[derive(Debug, Default, Deserialize)]
 struct Measures {
@@ -37,122 +99,122 @@ struct NamedMeasure {
     formulas: Vec<String>,
 }
 
-/// A computed figure and its inputs, in the words of a statement.
-pub(crate) struct NamedResult<'r> {
-    /// The statement without its figures.
-    pub(crate) statement: &'r str,
-    pub(crate) figure: &'r BoundFigure,
-    pub(crate) inputs: Vec<&'r BoundFigure>,
+/// The values that a figure may have, and what it is called.
+type Expected = (Vec<Decimal>, String);
+
+/// Whether a computed figure is what the statement calls it.
+///
+/// # Errors
+/// Says what the formula is not.
+pub(crate) fn check_meaning(
+    statement: &str,
+    figure: &BoundFigure,
+    inputs: &[&BoundFigure],
+) -> Result<(), String> {
+    let is_copied = inputs
+        .iter()
+        .all(|input| input.value.is_some() && !input.is_computed());
+    let Some(value) = figure.value.filter(|_| is_copied) else {
+        return Ok(());
+    };
+    let bare = without_labels(statement, inputs.iter().copied());
+    let expected = share(statement, inputs)
+        .or_else(|| measure(&bare, inputs))
+        .or_else(|| average(statement, &bare, inputs))
+        .or_else(|| change(&bare, figure, inputs));
+    match expected {
+        Some((values, name)) if !values.iter().any(|other| is_near(value, *other)) => {
+            Err(format!("{} is not what {name} is", figure.formula))
+        }
+        _ => Ok(()),
+    }
 }
 
-impl NamedResult<'_> {
-    /// # Errors
-    /// Says what the formula is not.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let Some(value) = self.figure.value else {
-            return Ok(());
-        };
-        let inputs: Option<Vec<Decimal>> = self.inputs.iter().map(|input| input.value).collect();
-        let Some(inputs) = inputs.filter(|_| !self.inputs.iter().any(|input| input.is_computed()))
-        else {
-            return Ok(());
-        };
-        let bare = without_labels(self.statement, &self.inputs);
-        let expected = self
-            .share()
-            .or_else(|| self.measure(&bare))
-            .or_else(|| self.average(&bare, &inputs))
-            .or_else(|| self.change(&bare));
-        match expected {
-            Some((values, name)) if !values.iter().any(|other| is_near(value, *other)) => {
-                Err(format!("{} is not what {name} is", self.figure.formula))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    // The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
-    fn measure(&self, bare: &str) -> Option<(Vec<Decimal>, String)> {
-        let statement = Stems::new(bare);
-        let named = MEASURES.measures.iter().flat_map(|measure| {
-            let names = measure.names.iter();
-            names.map(move |name| (Stems::new(name).into_words(), name, measure))
-        });
-        let (_, name, measure) = named
-            .filter(|(stems, ..)| !statement.positions_of(stems).is_empty())
-            .max_by_key(|(stems, ..)| stems.len())?;
-        let values = |line: &str| self.values_of(line);
-        let values = measure
-            .formulas
-            .iter()
-            .filter_map(|formula| Formula::parse(formula).ok()?.evaluate(&values).ok())
-            .collect();
-        Some((values, format!("the {name}")))
-    }
-
-    fn values_of(&self, line: &str) -> Vec<Decimal> {
+// The values of the measure that the statement names. Without rows that are its lines it has none, and is not verified.
+fn measure(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let statement = Stems::new(bare);
+    let named = TERMS.iter().filter_map(|term| match term.meaning {
+        Meaning::Measure(measure) => Some((term, measure)),
+        Meaning::Line(_) => None,
+    });
+    let (term, measure) = named
+        .filter(|(term, _)| !statement.positions_of(&term.stems).is_empty())
+        .max_by_key(|(term, _)| term.stems.len())?;
+    let values = |line: &str| {
         let is_outflow = MEASURES.outflows.iter().any(|outflow| outflow == line);
-        let names = MEASURES.lines.get(line).map_or(&[][..], Vec::as_slice);
-        let names: Vec<Vec<String>> = names.iter().map(|name| line_words(name)).collect();
-        let inputs = self.inputs.iter().filter(|input| {
-            let [cell] = &input.cells[..] else {
-                return false;
-            };
-            names.contains(&line_words(&cell.label))
+        let inputs = inputs.iter().filter(|input| match &input.cells[..] {
+            [cell] => lines_of(&cell.label).contains(&line),
+            _ => false,
         });
         let values = inputs.filter_map(|input| input.value);
-        values
-            .map(|value| if is_outflow { value.abs() } else { value })
-            .collect()
-    }
-
-    // `A as a percentage of B` divides the row that is named first by the other.
-    fn share(&self) -> Option<(Vec<Decimal>, String)> {
-        let lower = self.statement.to_lowercase();
-        let at = SHARE_PHRASES.iter().find_map(|phrase| lower.find(phrase))?;
-        let whole = lower.get(at..)?;
-        let [one, other] = self.inputs[..] else {
-            return None;
-        };
-        let is_whole = |input: &BoundFigure| {
-            let stems = input.cells.first().map(|cell| line_words(&cell.label));
-            stems.is_some_and(|stems| !Stems::new(whole).positions_of(&stems).is_empty())
-        };
-        let (part, whole) = match (is_whole(one), is_whole(other)) {
-            (true, false) => (other, one),
-            (false, true) => (one, other),
-            _ => return None,
-        };
-        let share = Operator::Divide.apply(part.value?, whole.value?).ok()?;
-        // What flows out may be printed as negative.
-        Some((vec![share, -share], "the share".into()))
-    }
-
-    fn average(&self, bare: &str, inputs: &[Decimal]) -> Option<(Vec<Decimal>, String)> {
-        let mean = Function::Average.apply(inputs).ok()?;
-        says(bare, &MEAN_WORDS).then(|| (vec![mean], "the average".into()))
-    }
-
-    // A percentage by which one row rises or falls is its change against the earlier period.
-    fn change(&self, bare: &str) -> Option<(Vec<Decimal>, String)> {
-        let [one, other] = self.inputs[..] else {
-            return None;
-        };
-        direction_of(bare).filter(|_| self.figure.measure == Measure::Percent)?;
-        let is_one_row = one.cells == other.cells && one.newest().order() != other.newest().order();
-        let (earlier, later) = match one.newest().order() < other.newest().order() {
-            true => (one.value?, other.value?),
-            false => (other.value?, one.value?),
-        };
-        let change = later.checked_sub(earlier)?.checked_div(earlier.abs())?;
-        is_one_row.then(|| (vec![change, -change], "the change".into()))
-    }
+        let values = values.map(|value| if is_outflow { value.abs() } else { value });
+        values.map(Quantity::constant).collect()
+    };
+    let results = measure
+        .formulas
+        .iter()
+        .filter_map(|formula| Some(Formula::parse(formula).ok()?.evaluate(&values).ok()?.value));
+    Some((results.collect(), format!("the {}", term.name)))
 }
 
-/// Whether stems are the name of a measure, which may also be a row of a table.
-pub(crate) fn is_measure(stems: &[String]) -> bool {
-    let mut names = MEASURES.measures.iter().flat_map(|measure| &measure.names);
-    names.any(|name| Stems::new(name).into_words() == stems)
+// `A as a percentage of B` divides the row that is named first by the other.
+fn share(statement: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let lower = statement.to_lowercase();
+    let at = SHARE_PHRASES.iter().find_map(|phrase| lower.find(phrase))?;
+    let whole = Stems::new(&lower[at..]);
+    let [one, other] = inputs else {
+        return None;
+    };
+    let is_whole = |input: &BoundFigure| {
+        let stems = input.cells.first().map(|cell| line_words(&cell.label));
+        stems.is_some_and(|stems| !whole.positions_of(&stems).is_empty())
+    };
+    let (part, whole) = match (is_whole(one), is_whole(other)) {
+        (true, false) => (other, one),
+        (false, true) => (one, other),
+        _ => return None,
+    };
+    let share = part.value?.checked_div(whole.value?)?;
+    // What flows out may be printed as negative.
+    Some((vec![share, -share], "the share".into()))
+}
+
+// An average is one of a row over its periods, or of rows that the statement names.
+fn average(statement: &str, bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
+    if !says(bare, &MEAN_WORDS) {
+        return None;
+    }
+    let stems = Stems::new(statement);
+    let is_named = inputs.iter().flat_map(|input| &input.cells).all(|cell| {
+        let label = Stems::new(&without_parentheses(&cell.label));
+        !stems.positions_of(&label.into_words()).is_empty()
+    });
+    let is_one_row = inputs.iter().all(|input| input.cells == inputs[0].cells);
+    let values = inputs.iter().filter_map(|input| input.value);
+    let values: Vec<Quantity> = values.map(Quantity::constant).collect();
+    let mean = Quantity::call("avg", &values).ok()?.value;
+    let mean = (is_one_row || is_named).then_some(mean);
+    Some((mean.into_iter().collect(), "the average".into()))
+}
+
+// A percentage by which one row rises or falls is its change against the earlier period, and points are their difference.
+fn change(bare: &str, figure: &BoundFigure, inputs: &[&BoundFigure]) -> Option<Expected> {
+    let [one, other] = inputs else {
+        return None;
+    };
+    direction_of(bare).filter(|_| one.cells == other.cells)?;
+    let (earlier, later) = match one.newest().order().cmp(&other.newest().order()) {
+        Ordering::Less => (one.value?, other.value?),
+        Ordering::Greater => (other.value?, one.value?),
+        Ordering::Equal => return None,
+    };
+    let difference = later.checked_sub(earlier)?;
+    let change = match figure.unit.as_str() {
+        "%" => difference.checked_div(earlier.abs())?,
+        unit if POINT_WORDS.occurs_in(unit) => difference,
+        _ => return None,
+    };
+    Some((vec![change, -change], "the change".into()))
 }
 
 // The words of a line that tell it from others.

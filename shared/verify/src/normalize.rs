@@ -1,8 +1,8 @@
-//! Text normalized for quote matching, with the position of each character in the original.
+//! Text as tokens for quote matching, with the place of each one in the original.
 //!
-//! Folded are: compatibility forms (NFKC), case, white space, typographic quotation marks and dashes, hyphens between
-//! letters (at a line's end or not), and spaces that only tables have (`$ 1,749`, `( 5 )`). Nothing that would change a
-//! number is folded: `1 749` stays two words, `-5` keeps its sign, and a match never begins or ends inside a word or number.
+//! Folded are: compatibility forms (NFKC), case, white space, typographic quotation marks and dashes, and hyphens between letters (at a
+//! line's end or not). Nothing that would change a number is folded: `1 749` are two tokens, `-5` has one for its sign, and a match never
+//! begins or ends inside a word or number.
 
 use std::ops::Range;
 
@@ -22,192 +22,133 @@ pub struct CharPosition {
     pub end: usize,
 }
 
+/// Words, numbers and signs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NormalizedText {
-    chars: Vec<char>,
-    positions: Vec<CharPosition>,
+    tokens: Vec<String>,
+    // Where the characters of each token are, one range per line.
+    places: Vec<Vec<CharPosition>>,
 }
 
 impl NormalizedText {
     // Joins the text of all targets; `body` leaves out running heads and feet.
     pub(super) fn from_targets(targets: &[QuoteTarget<'_>], body: bool) -> Self {
-        let mut folding = Normalizer::default();
-        for (at, target) in targets.iter().enumerate() {
-            for (line, text) in target.lines(body) {
-                folding.line(
-                    text,
-                    CharPosition {
-                        target: at,
-                        line,
-                        start: 0,
-                        end: 0,
-                    },
-                );
-            }
-        }
-        folding.finish()
+        let targets = targets.iter().enumerate();
+        Self::new(targets.flat_map(|(at, target)| {
+            let lines = target.lines(body);
+            lines.map(move |(line, text)| (at, line, text))
+        }))
     }
 
     // A text without positions, such as a quote.
     pub(super) fn from_text(text: &str) -> Self {
-        let mut folding = Normalizer::default();
-        text.lines().for_each(|line| {
-            folding.line(
+        Self::new(text.lines().map(|line| (0, 0, line)))
+    }
+
+    // Lines with the indexes of their targets and their own.
+    fn new<'t>(lines: impl Iterator<Item = (usize, usize, &'t str)>) -> Self {
+        let mut chars: Vec<(char, CharPosition)> = Vec::new();
+        for (target, line, text) in lines {
+            let at = |start: usize, end: usize| CharPosition {
+                target,
                 line,
-                CharPosition {
-                    target: 0,
-                    line: 0,
-                    start: 0,
-                    end: 0,
-                },
-            );
-        });
-        folding.finish()
+                start,
+                end,
+            };
+            for (start, c) in text.char_indices() {
+                let folded = std::iter::once(c).nfkc().flat_map(char::to_lowercase);
+                let visible = folded.map(plain_char).filter(|c| !is_invisible(*c));
+                chars.extend(visible.map(|c| (c, at(start, start + c.len_utf8()))));
+            }
+            chars.push((' ', at(text.len(), text.len())));
+        }
+        Self::from_chars(&chars)
+    }
+
+    fn from_chars(chars: &[(char, CharPosition)]) -> Self {
+        let mut normalized = Self::default();
+        // What the next character may go on from; a blank after the end of a token.
+        let mut open = ' ';
+        let mut rest = chars;
+        while let Some(((c, place), after)) = rest.split_first() {
+            rest = after;
+            let next = after.first().map_or(' ', |(c, _)| *c);
+            let goes_on = match c {
+                // A compound, or a word that was divided at the end of a line.
+                '-' if open.is_alphabetic() => {
+                    let blanks = after.iter().take_while(|(c, _)| is_blank(*c)).count();
+                    let next = after.get(blanks);
+                    if next.is_some_and(|(c, _)| c.is_alphabetic()) {
+                        rest = &after[blanks..];
+                        continue;
+                    }
+                    false
+                }
+                '.' | ',' => open.is_ascii_digit() && next.is_ascii_digit(),
+                c => c.is_alphanumeric() && open != ' ' && !is_unspaced_script(*c),
+            };
+            let is_inside = goes_on || c.is_alphanumeric() && !is_unspaced_script(*c);
+            open = if is_inside { *c } else { ' ' };
+            match (normalized.tokens.last_mut(), normalized.places.last_mut()) {
+                _ if is_blank(*c) => {}
+                (Some(token), Some(places)) if goes_on => {
+                    token.push(*c);
+                    places.push(*place);
+                }
+                _ => {
+                    normalized.tokens.push(c.to_string());
+                    normalized.places.push(vec![*place]);
+                }
+            }
+        }
+        normalized
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.chars.is_empty()
+        self.tokens.is_empty()
     }
 
     pub(super) fn has_words(&self) -> bool {
-        self.chars.iter().any(|c| c.is_alphanumeric())
+        let mut signs = self.tokens.iter().flat_map(|token| token.chars());
+        signs.any(char::is_alphanumeric)
     }
 
-    #[cfg(test)]
-    pub(super) fn text(&self) -> String {
-        self.chars.iter().collect()
+    // Where tokens are in their lines, one range per line.
+    pub(super) fn by_line(&self, range: &Range<usize>) -> Vec<CharPosition> {
+        let mut lines: Vec<CharPosition> = Vec::new();
+        for at in self.places[range.clone()].iter().flatten() {
+            match lines.last_mut() {
+                Some(last) if (last.target, last.line) == (at.target, at.line) => {
+                    last.start = last.start.min(at.start);
+                    last.end = last.end.max(at.end);
+                }
+                _ => lines.push(*at),
+            }
+        }
+        lines
     }
 
-    pub(super) fn positions(&self, range: &Range<usize>) -> &[CharPosition] {
-        &self.positions[range.clone()]
-    }
-
-    // The first whole-word match at or after character `from`.
-    pub(super) fn find(&self, needle: &NormalizedText, from: usize) -> Option<Range<usize>> {
-        let length = needle.chars.len();
-        let first = *needle.chars.first()?;
-        let last = self.chars.len().checked_sub(length)?;
-        let mut starts = (from..=last).filter(|at| self.chars[*at] == first);
-        let at = starts.find(|at| {
-            self.chars[*at..at + length] == needle.chars[..] && self.is_whole(&(*at..at + length))
-        })?;
+    // The first match at or after token `from`.
+    pub(super) fn find(&self, needle: &Self, from: usize) -> Option<Range<usize>> {
+        let length = needle.tokens.len();
+        let last = self.tokens.len().checked_sub(length)?;
+        let mut starts = (from..=last).filter(|_| length > 0);
+        let at = starts.find(|at| self.tokens[*at..at + length] == needle.tokens[..])?;
         Some(at..at + length)
-    }
-
-    // A match must not cut a word or number at either end.
-    fn is_whole(&self, range: &Range<usize>) -> bool {
-        let inside = &self.chars[range.clone()];
-        let before = self.chars[..range.start].iter().rev();
-        let after = self.chars[range.end..].iter();
-        !cuts_word(inside.first(), before) && !cuts_word(inside.last(), after)
     }
 }
 
-// `outward` runs away from the match: the neighbor of its last character `inner`, then the one behind.
-fn cuts_word<'a>(inner: Option<&char>, mut outward: impl Iterator<Item = &'a char>) -> bool {
-    let (Some(inner), Some(outer)) = (inner, outward.next()) else {
-        return false;
-    };
-    if inner.is_alphanumeric() && outer.is_alphanumeric() {
-        return !is_unspaced_script(*inner);
-    }
-    // `1.5` and `1,500` are numbers; `in 2022.` ends a sentence.
-    matches!(outer, '.' | ',')
-        && inner.is_ascii_digit()
-        && outward.next().is_some_and(char::is_ascii_digit)
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
 // Scripts without spaces between words: a quote may begin at any letter.
 fn is_unspaced_script(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
-}
-
-#[derive(Default)]
-struct Normalizer {
-    // Words are separated by single spaces.
-    chars: Vec<(char, CharPosition)>,
-}
-
-impl Normalizer {
-    fn line(&mut self, text: &str, at: CharPosition) {
-        self.space(CharPosition {
-            start: 0,
-            end: 0,
-            ..at
-        });
-        for (start, c) in text.char_indices() {
-            let here = CharPosition {
-                start,
-                end: start + c.len_utf8(),
-                ..at
-            };
-            if c.is_ascii() {
-                self.letter(c.to_ascii_lowercase(), here);
-            } else {
-                std::iter::once(c)
-                    .nfkc()
-                    .flat_map(char::to_lowercase)
-                    .for_each(|c| self.letter(plain_char(c), here));
-            }
-        }
-    }
-
-    fn letter(&mut self, c: char, at: CharPosition) {
-        match c {
-            c if c.is_whitespace() || c.is_control() => self.space(at),
-            '\u{AD}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{FEFF}' => {}
-            c => self.chars.push((c, at)),
-        }
-    }
-
-    fn space(&mut self, at: CharPosition) {
-        if self.chars.last().is_some_and(|(c, _)| *c != ' ') {
-            self.chars.push((' ', at));
-        }
-    }
-
-    fn finish(mut self) -> NormalizedText {
-        if self.chars.last().is_some_and(|(c, _)| *c == ' ') {
-            self.chars.pop();
-        }
-        let mut normalized = NormalizedText::default();
-        let mut rest = self.chars.as_slice();
-        while let Some(((c, place), after)) = rest.split_first() {
-            rest = after;
-            let before = normalized.chars.last().copied();
-            let next = after.first().map(|(c, _)| *c);
-            let second = after.get(1).map(|(c, _)| *c);
-            match *c {
-                // A word that was divided at the end of a line.
-                '-' if is_letter(before) && next == Some(' ') && is_letter(second) => {
-                    rest = &after[1..];
-                    continue;
-                }
-                '-' if is_letter(before) && is_letter(next) => continue,
-                ' ' if is_table_space(before, next, second) => continue,
-                c => normalized.chars.push(c),
-            }
-            normalized.positions.push(*place);
-        }
-        normalized
-    }
-}
-
-fn is_letter(c: Option<char>) -> bool {
-    c.is_some_and(char::is_alphabetic)
-}
-
-// Such a space is an artifact of table layout: after `$` and `(`, before `)`, `%` and closing punctuation.
-fn is_table_space(before: Option<char>, after: Option<char>, beyond: Option<char>) -> bool {
-    match (before, after) {
-        (None | Some('$' | '('), _) | (_, Some(')' | '%')) => true,
-        (_, Some('.' | ',' | ';' | ':')) => !beyond.is_some_and(|c| c.is_ascii_digit()),
-        _ => false,
-    }
 }
 
 fn plain_char(c: char) -> char {
@@ -224,7 +165,7 @@ mod tests {
     use super::*;
 
     fn normalized(text: &str) -> String {
-        NormalizedText::from_text(text).text()
+        NormalizedText::from_text(text).tokens.join(" ")
     }
 
     #[test]

@@ -4,42 +4,52 @@ use std::ops::Range;
 
 use stemma_document::english_words::MONTHS;
 use stemma_reading::period::{PeriodMention, StatedPeriod};
+use stemma_reading::text_words::says;
+use stemma_reading::vocabulary::IN_ORDER;
 
 const MONTHS_OF_YEAR: u32 = 12;
 
-/// The period of a figure: the one after it and before the next figure, else the one before it. Where periods and figures alternate
-/// and a period comes first, each figure belongs to the period before it. `is_in_order`: `A and B in 2022 and 2021, respectively`.
+/// The index of the name, such as a label, that belongs to a figure of a text. `in_order`: each list of figures has the order of the
+/// names. Else it is the one before the figure and after the figure before, or the one after it, whichever side `leads` says is first.
+pub(crate) fn name_of(
+    figures: &[Range<usize>],
+    names: &[Range<usize>],
+    figure: usize,
+    (leads, in_order): (bool, bool),
+) -> Option<usize> {
+    let here = figures.get(figure)?.start;
+    let count = names.len();
+    if in_order && count > 0 && figures.len().is_multiple_of(count) {
+        return Some(figure % count);
+    }
+    let next = figures.get(figure + 1);
+    let next = next.map_or(usize::MAX, |next| next.start);
+    let after = names
+        .iter()
+        .position(|name| here < name.start && name.start < next);
+    let before = names.iter().rposition(|name| name.start < here);
+    match leads {
+        true => before.or(after),
+        false => after.or(before),
+    }
+}
+
+/// The period of a figure: the one after it, or the one before it where periods and figures alternate and a period comes first.
 pub(crate) fn period_of(
+    text: &str,
     figures: &[Range<usize>],
     periods: &[PeriodMention],
     figure: usize,
-    is_in_order: bool,
 ) -> Option<StatedPeriod> {
-    let period = |at: usize| periods.get(at).map(|mention| mention.period);
-    let here = figures.get(figure)?.start;
-    if is_in_order && periods.len() == figures.len() {
-        return period(figure);
-    }
-    let next = figures
-        .get(figure + 1)
-        .map_or(usize::MAX, |next| next.start);
-    let after = periods
-        .iter()
-        .find(|mention| here < mention.at.start && mention.at.start < next);
-    let before = periods.iter().rfind(|mention| mention.at.start < here);
-    let first = figures.first().map_or(0, |figure| figure.start);
-    let last = figures.last().map_or(0, |figure| figure.start);
-    let first_is_period = periods
-        .first()
-        .is_some_and(|mention| mention.at.start < first);
-    let last_is_figure = periods
-        .last()
-        .is_some_and(|mention| mention.at.start < last);
-    let found = match first_is_period && last_is_figure {
-        true => before.or(after),
-        false => after.or(before).or_else(|| periods.first()),
+    let names: Vec<Range<usize>> = periods.iter().map(|mention| mention.at.clone()).collect();
+    let precedes = |name: Option<&Range<usize>>, figure: Option<&Range<usize>>| {
+        name.zip(figure)
+            .is_some_and(|(name, figure)| name.start < figure.start)
     };
-    found.map(|mention| mention.period)
+    let leads = precedes(names.first(), figures.first()) && precedes(names.last(), figures.last());
+    let in_order = names.len() == figures.len() && says(text, &IN_ORDER);
+    let at = name_of(figures, &names, figure, (leads, in_order)).unwrap_or(0);
+    periods.get(at).map(|mention| mention.period)
 }
 
 /// A period as people write it: `2022`, `Q2 2022`, `June 2022`, `3 months to June 2022`. Empty without a year.

@@ -1,9 +1,8 @@
 //! Locates quotes on their pages and rates how well they match.
 
-use std::ops::Range;
-
 use stemma_reading::numbers::{NumberRole, numbers};
 
+use super::claim::one_line;
 use super::normalize::{CharPosition, NormalizedText};
 use super::quote_match::QuoteMatch;
 use super::quote_target::{CitedRect, QuoteTarget};
@@ -11,7 +10,7 @@ use super::quote_target::{CitedRect, QuoteTarget};
 // A quote with more omissions (`…`) is not looked for.
 const MAX_PARTS: usize = 8;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct QuoteCheck {
     pub matched: QuoteMatch,
     /// The words as they are on the page; as quoted when they were not found.
@@ -41,210 +40,135 @@ pub struct DisputedQuote {
 /// Searches the first target, and the border to the second when there is one. A quote with omissions (`…`) matches where its
 /// parts are found in order.
 pub fn check_quote(quote: &str, targets: &[QuoteTarget<'_>]) -> QuoteCheck {
-    let trimmed = strip_quote_marks(quote);
+    let bare = quote.trim_matches(is_around_quote);
+    let bare = bare.strip_prefix("...").unwrap_or(bare);
+    let bare = bare.trim_end_matches("...").trim_matches(is_around_quote);
+    let as_quoted = QuoteCheck {
+        quote: bare.to_owned(),
+        ..QuoteCheck::default()
+    };
     // A page may print the dots: leaders between a label and its figures.
-    let whole = [NormalizedText::from_text(trimmed)];
-    let parts: Vec<NormalizedText> = quote_parts(trimmed)
+    let whole = [NormalizedText::from_text(bare)];
+    let parts = bare.split('…').flat_map(|part| part.split("..."));
+    let parts = parts.flat_map(|part| part.split("[]"));
+    let parts: Vec<NormalizedText> = parts
         .map(NormalizedText::from_text)
         .filter(|part| !part.is_empty())
         .collect();
-    let has_words = parts.iter().any(NormalizedText::has_words);
-    let located = match has_words && parts.len() <= MAX_PARTS {
-        true => locate_parts(&whole, targets).or_else(|| locate_parts(&parts, targets)),
-        false => None,
-    };
-    if let Some((page, located)) = located {
-        let read: Vec<String> = located
-            .iter()
-            .map(|range| text_at(page.positions(range), targets))
-            .collect();
-        let exact = located.len() == 1 && is_exact(trimmed, page.positions(&located[0]), targets);
-        let verified = if exact {
-            QuoteMatch::Exact
-        } else {
-            QuoteMatch::Normalized
+    let is_quote = parts.len() <= MAX_PARTS && parts.iter().any(NormalizedText::has_words);
+    let located = locate_parts(&whole, targets).or_else(|| locate_parts(&parts, targets));
+    if let Some(located) = located.filter(|_| is_quote) {
+        let read = located.iter().map(|part| text_at(part, targets));
+        let is_exact = located.len() == 1 && written(&located[0], targets).join("\n") == bare;
+        return QuoteCheck {
+            quote: read.collect::<Vec<_>>().join(" … "),
+            ..located_quote(
+                match is_exact {
+                    true => QuoteMatch::Exact,
+                    false => QuoteMatch::Normalized,
+                },
+                &located.concat(),
+                targets,
+            )
         };
-        return located_quote(verified, read.join(" … "), &page, &located, targets);
     }
-    let Some(first) = targets.get(..1) else {
-        return not_located(trimmed);
-    };
-    let page = NormalizedText::from_targets(first, false);
-    match locate_numbers(trimmed, &page) {
-        Some(located) => located_quote(
-            QuoteMatch::Number,
-            trimmed.to_owned(),
-            &page,
-            &located,
-            targets,
-        ),
-        None => not_located(trimmed),
+    // The position of each amount in the quote, when all are found.
+    let page = NormalizedText::from_targets(targets.get(..1).unwrap_or_default(), false);
+    let mut amounts = numbers(bare);
+    amounts.retain(|number| number.role == NumberRole::Amount);
+    let found = amounts.iter().map(|number| {
+        let range = page.find(&NormalizedText::from_text(&number.digits), 0)?;
+        Some(page.by_line(&range))
+    });
+    match found.collect::<Option<Vec<_>>>() {
+        Some(found) if !found.is_empty() => QuoteCheck {
+            quote: as_quoted.quote,
+            ..located_quote(QuoteMatch::Number, &found.concat(), targets)
+        },
+        _ => as_quoted,
     }
-}
-
-// Removes quotation marks and dots around the quote.
-fn strip_quote_marks(quote: &str) -> &str {
-    let bare = quote.trim_matches(is_around_quote);
-    bare.strip_prefix("...")
-        .unwrap_or(bare)
-        .trim_end_matches("...")
-        .trim_matches(is_around_quote)
 }
 
 fn is_around_quote(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '…' | '“' | '”' | '*' | '`')
 }
 
-fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
-    let dots = quote.split('…').flat_map(|part| part.split("..."));
-    dots.flat_map(|part| part.split("[]"))
-}
-
-// All parts in order: in the first target, or from there across the border to the next.
+// Where each part is, in order: in the first target, or from there across the border to the next.
 fn locate_parts(
     parts: &[NormalizedText],
     targets: &[QuoteTarget<'_>],
-) -> Option<(NormalizedText, Vec<Range<usize>>)> {
-    let first = targets.get(..1)?;
-    let tries = [(first, false), (targets, true)];
-    tries
-        .into_iter()
-        .filter(|(targets, body)| !body || targets.len() > 1)
-        .find_map(|(targets, body)| {
-            let page = NormalizedText::from_targets(targets, body);
-            let mut from = 0;
-            let mut ranges: Vec<Range<usize>> = Vec::new();
-            for part in parts {
-                let range = page.find(part, from)?;
-                from = range.end;
-                ranges.push(range);
-            }
-            let begins = ranges
-                .first()
-                .and_then(|range| page.positions(range).first())
-                .map(|at| at.target);
-            (begins == Some(0)).then_some((page, ranges))
-        })
-}
-
-// The position of each amount in the quote, when all are found.
-fn locate_numbers(quote: &str, page: &NormalizedText) -> Option<Vec<Range<usize>>> {
-    let numbers: Vec<String> = numbers(quote)
-        .into_iter()
-        .filter(|number| number.role == NumberRole::Amount)
-        .map(|number| number.digits)
-        .collect();
-    let ranges: Option<Vec<Range<usize>>> = numbers
-        .iter()
-        .map(|digits| page.find(&NormalizedText::from_text(digits), 0))
-        .collect();
-    ranges.filter(|ranges| !ranges.is_empty())
-}
-
-fn not_located(quote: &str) -> QuoteCheck {
-    QuoteCheck {
-        matched: QuoteMatch::None,
-        quote: quote.to_owned(),
-        start: None,
-        rects: Vec::new(),
-        ocr_confidence: None,
-        disputed: None,
-        lines: String::new(),
-        spans: Vec::new(),
-    }
+) -> Option<Vec<Vec<CharPosition>>> {
+    let tries = [(targets.get(..1)?, false), (targets, true)];
+    let mut tries = tries.into_iter().take(targets.len());
+    tries.find_map(|(targets, body)| {
+        let page = NormalizedText::from_targets(targets, body);
+        let mut from = 0;
+        let mut located = Vec::new();
+        for part in parts {
+            let range = page.find(part, from)?;
+            from = range.end;
+            located.push(page.by_line(&range));
+        }
+        (located.first()?.first()?.target == 0).then_some(located)
+    })
 }
 
 fn located_quote(
-    verified: QuoteMatch,
-    quote: String,
-    page: &NormalizedText,
-    ranges: &[Range<usize>],
+    matched: QuoteMatch,
+    spans: &[CharPosition],
     targets: &[QuoteTarget<'_>],
 ) -> QuoteCheck {
-    let begins = ranges
-        .first()
-        .and_then(|range| page.positions(range).first())
-        .map(|at| (at.target, at.line));
-    let stretches: Vec<CharPosition> = ranges
-        .iter()
-        .flat_map(|range| by_line(page.positions(range)))
-        .collect();
-    let rects = stretches
-        .iter()
-        .flat_map(|at| targets[at.target].rects(at.line, at.start, at.end))
-        .collect();
-    let readings: Vec<_> = stretches
-        .iter()
-        .flat_map(|at| targets[at.target].readings(at.line, at.start, at.end))
-        .collect();
-    let ocr_confidence = readings.iter().map(|(_, read)| read.confidence).min();
-    let disputed = readings.into_iter().find_map(|(text, read)| {
-        Some(DisputedQuote {
-            text: text.to_owned(),
-            other: read.other?,
-        })
-    });
-    let mut lines: Vec<&str> = stretches
-        .iter()
-        .map(|at| targets[at.target].line(at.line))
+    let placed = || {
+        spans
+            .iter()
+            .map(|at| (targets[at.target], at.line, at.start..at.end))
+    };
+    let rects = placed().flat_map(|(target, line, bytes)| target.rects(line, &bytes));
+    let readings = placed().flat_map(|(target, line, bytes)| target.readings(line, &bytes));
+    let readings: Vec<_> = readings.collect();
+    let mut lines: Vec<&str> = placed()
+        .map(|(target, line, _)| target.line(line))
         .collect();
     lines.dedup();
     QuoteCheck {
-        matched: verified,
-        quote,
-        start: begins,
-        rects,
-        ocr_confidence,
-        disputed,
+        matched,
+        quote: String::new(),
+        start: spans.first().map(|at| (at.target, at.line)),
+        rects: rects.collect(),
+        ocr_confidence: readings.iter().map(|(_, read)| read.confidence).min(),
+        disputed: readings.into_iter().find_map(|(text, read)| {
+            Some(DisputedQuote {
+                text: text.to_owned(),
+                other: read.other?,
+            })
+        }),
         lines: lines.join("\n"),
-        spans: stretches,
+        spans: spans.to_vec(),
     }
 }
 
-// Merges positions into one range per line.
-fn by_line(places: &[CharPosition]) -> Vec<CharPosition> {
-    let mut lines: Vec<CharPosition> = Vec::new();
-    for at in places.iter().filter(|at| at.start < at.end) {
-        match lines.last_mut() {
-            Some(last) if (last.target, last.line) == (at.target, at.line) => {
-                last.start = last.start.min(at.start);
-                last.end = last.end.max(at.end);
-            }
-            _ => lines.push(*at),
-        }
-    }
-    lines
+fn written<'t>(places: &[CharPosition], targets: &[QuoteTarget<'t>]) -> Vec<&'t str> {
+    let lines = places
+        .iter()
+        .map(|at| targets[at.target].line(at.line).get(at.start..at.end));
+    lines.map(Option::unwrap_or_default).collect()
 }
 
 // The text at the positions, lines joined.
 fn text_at(places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> String {
-    let mut written = String::new();
-    let mut hyphen = false;
-    for at in by_line(places) {
-        let line = targets[at.target].line(at.line);
-        if !hyphen {
-            written.push(' ');
-        }
-        written.push_str(line.get(at.start..at.end).unwrap_or_default().trim());
+    let mut text = String::new();
+    for (at, part) in places.iter().zip(written(places, targets)) {
+        text.push_str(part.trim());
         // A word hyphenated at the end of a line goes on in the next.
-        hyphen = line
+        let rest = targets[at.target]
+            .line(at.line)
             .get(at.end..)
-            .is_some_and(|rest| matches!(rest.trim(), "-" | "\u{2010}" | "\u{AD}"));
+            .unwrap_or_default();
+        if !matches!(rest.trim(), "-" | "\u{2010}" | "\u{AD}") {
+            text.push(' ');
+        }
     }
-    written.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn is_exact(quote: &str, places: &[CharPosition], targets: &[QuoteTarget<'_>]) -> bool {
-    let lines: Vec<&str> = by_line(places)
-        .iter()
-        .map(|at: &CharPosition| {
-            targets[at.target]
-                .line(at.line)
-                .get(at.start..at.end)
-                .unwrap_or_default()
-        })
-        .collect();
-    lines.join("\n") == quote
+    one_line(&text)
 }
 
 #[cfg(test)]
@@ -443,7 +367,7 @@ mod tests {
                 for (at, line) in page.lines.iter().enumerate() {
                     for word in &line.words {
                         if (from..to).contains(&number) {
-                            boxes.extend(target.rects(at, word.start as usize, word.end as usize));
+                            boxes.extend(target.rects(at, &(word.start as usize..word.end as usize)));
                         }
                         number += 1;
                     }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Result of comparing a quote with the text of its page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteMatch {
     /// Found character for character.
@@ -14,6 +16,7 @@ pub enum QuoteMatch {
     /// The words were not found together, but every number of the quote was.
     Number,
     /// Not found: shown crossed out, or dropped.
+    #[default]
     None,
 }
 

@@ -1,7 +1,9 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
-use stemma_document::{Line, Page, Rect, WordReading};
+use stemma_document::{Line, Page, Rect, Word, WordReading};
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
@@ -39,27 +41,18 @@ impl<'a> QuoteTarget<'a> {
     }
 
     /// Lines with their index; `body` leaves out running heads and feet.
-    pub fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
-        match self.lines {
-            SourceLines::Page(page) => {
-                let lines = page
-                    .lines
-                    .iter()
-                    .enumerate()
-                    .filter(move |(_, line)| !(body && line.is_furniture()));
-                Box::new(lines.map(|(at, line)| (at, line.text.as_str())))
-            }
-            SourceLines::Text(lines) => Box::new(
-                lines
-                    .iter()
-                    .enumerate()
-                    .map(|(at, line)| (at, line.as_str())),
-            ),
-        }
+    pub(crate) fn lines(self, body: bool) -> impl Iterator<Item = (usize, &'a str)> {
+        let count = match self.lines {
+            SourceLines::Page(page) => page.lines.len(),
+            SourceLines::Text(lines) => lines.len(),
+        };
+        (0..count)
+            .filter(move |at| !(body && self.layout(*at).is_some_and(Line::is_furniture)))
+            .map(move |at| (at, self.line(at)))
     }
 
     /// A line by its index; empty if there is none.
-    pub fn line(&self, at: usize) -> &'a str {
+    pub(crate) fn line(&self, at: usize) -> &'a str {
         match self.lines {
             SourceLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
             SourceLines::Text(lines) => lines.get(at).map_or("", String::as_str),
@@ -67,20 +60,21 @@ impl<'a> QuoteTarget<'a> {
     }
 
     /// Its lines, joined.
-    pub fn full_text(&self) -> String {
-        self.lines(false)
-            .map(|(_, line)| line)
-            .collect::<Vec<_>>()
-            .join("\n")
+    pub(crate) fn full_text(&self) -> String {
+        let lines = self.lines(false).map(|(_, line)| line);
+        lines.collect::<Vec<_>>().join("\n")
     }
 
-    // The words at bytes `start..end` of a line with their readings, if text recognition read them.
-    pub(super) fn readings(
-        &self,
-        at: usize,
-        start: usize,
-        end: usize,
-    ) -> Vec<(&'a str, WordReading)> {
+    // A line with coordinates.
+    fn layout(&self, at: usize) -> Option<&'a Line> {
+        match self.lines {
+            SourceLines::Page(page) => page.lines.get(at),
+            SourceLines::Text(_) => None,
+        }
+    }
+
+    // The words at bytes of a line with their readings, if text recognition read them.
+    pub(super) fn readings(&self, at: usize, bytes: &Range<usize>) -> Vec<(&'a str, WordReading)> {
         let SourceLines::Page(page) = self.lines else {
             return Vec::new();
         };
@@ -89,9 +83,8 @@ impl<'a> QuoteTarget<'a> {
         };
         let before = page.lines[..at].iter().map(|line| line.words.len());
         let words = line.words.iter().zip(read.words().skip(before.sum()));
-        let quoted =
-            words.filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
-        quoted
+        words
+            .filter(|(word, _)| line.words_at(bytes).any(|quoted| quoted == *word))
             .map(|(word, reading)| {
                 let text = line.text.get(word.start as usize..word.end as usize);
                 (text.unwrap_or_default(), reading)
@@ -99,30 +92,36 @@ impl<'a> QuoteTarget<'a> {
             .collect()
     }
 
-    // Bytes `start..end` of a line: one rectangle per column; none without coordinates.
-    pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
-        let SourceLines::Page(page) = self.lines else {
+    // One rectangle per column at bytes of a line; none without coordinates.
+    pub(super) fn rects(&self, at: usize, bytes: &Range<usize>) -> Vec<CitedRect> {
+        let (SourceLines::Page(page), Some(line)) = (self.lines, self.layout(at)) else {
             return Vec::new();
         };
-        let Some(line) = page.lines.get(at) else {
-            return Vec::new();
-        };
-        let (width, height) = page.displayed_size();
-        let width = width.points().max(1.0);
-        let height = height.points().max(1.0);
-        word_spans(line, start, end)
-            .into_iter()
-            .map(|(left, right): (f32, f32)| {
-                let top = line.rect.y0.points();
-                let bottom = line.rect.y1.points();
-                let rect = page.displayed(Rect::new(left, top, right, bottom));
-                CitedRect {
-                    page: self.number,
-                    x: relative_coordinate(rect.x0.points(), width),
-                    y: relative_coordinate(rect.y0.points(), height),
-                    w: relative_coordinate(rect.width(), width),
-                    h: relative_coordinate(rect.height(), height),
+        let gap = line.rect.height().max(1.0) * COLUMN_GAP;
+        // A line whose words have no coordinates counts whole.
+        let whole = Some(line.rect).filter(|_| line.words.is_empty());
+        let mut columns: Vec<Rect> = whole.into_iter().collect();
+        for Word { x0, x1, .. } in line.words_at(bytes) {
+            match columns.last_mut() {
+                Some(column) if x0.points() - column.x1.points() <= gap && *x1 >= column.x0 => {
+                    column.x0 = column.x0.min(*x0);
+                    column.x1 = column.x1.max(*x1);
                 }
+                _ => columns.push(Rect {
+                    x0: *x0,
+                    x1: *x1,
+                    ..line.rect
+                }),
+            }
+        }
+        let shares = columns.into_iter().map(|column| page.shares(column));
+        shares
+            .map(|[x, y, w, h]| CitedRect {
+                page: self.number,
+                x,
+                y,
+                w,
+                h,
             })
             .collect()
     }
@@ -137,35 +136,4 @@ pub struct CitedRect {
     pub y: f64,
     pub w: f64,
     pub h: f64,
-}
-
-// Left and right edges of the words that overlap bytes `start..end`, merged within a column. A line whose words have no
-// coordinates counts whole.
-fn word_spans(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
-    let inside = line
-        .words
-        .iter()
-        .filter(|word| (word.start as usize) < end && start < word.end as usize);
-    let gap = line.rect.height().max(1.0) * COLUMN_GAP;
-    let mut stretches: Vec<(f32, f32)> = Vec::new();
-    for word in inside {
-        let left = word.x0.points();
-        let right = word.x1.points();
-        match stretches.last_mut() {
-            Some((from, to)) if left - *to <= gap && right >= *from => {
-                *from = from.min(left);
-                *to = to.max(right);
-            }
-            _ => stretches.push((left, right)),
-        }
-    }
-    if line.words.is_empty() {
-        stretches.push((line.rect.x0.points(), line.rect.x1.points()));
-    }
-    stretches
-}
-
-fn relative_coordinate(value: f32, size: f32) -> f64 {
-    let share = f64::from((value / size).clamp(0.0, 1.0));
-    (share * 10_000.0).round() / 10_000.0
 }

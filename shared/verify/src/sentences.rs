@@ -1,5 +1,6 @@
 //! Finds copied figures in sentences, with their periods and the clause that says what they are.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,17 +10,19 @@ use stemma_reading::lines::{LineKind, read_lines};
 use stemma_reading::numbers::{NumberMention, numbers};
 use stemma_reading::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
 use stemma_reading::sentences::{STOPS, sentence_ranges};
-use stemma_reading::text_words::{says, words};
+use stemma_reading::tables::CellUnit;
+use stemma_reading::text_words::words;
 use stemma_reading::tokenizer::content_words;
 use stemma_reading::vocabulary::{
-    CLAUSE_SEPARATORS, COMPUTING_WORDS, DECREASES, FRAMING_WORDS, IN_ORDER, INCREASES,
-    PERIOD_COUNTS, SHARE_WORDS,
+    CLAUSE_SEPARATORS, COMPUTING_WORDS, DECREASES, FRAMING_WORDS, INCREASES, PERIOD_COUNTS,
+    SHARE_WORDS,
 };
 
+use super::cells::is_same;
 use super::claim::StatedFigure;
+use super::direction::direction_of;
 use super::evidence::Evidence;
 use super::normalize::CharPosition;
-use super::number::is_same;
 use super::periods::period_of;
 
 // Lines next to a quote in which its sentence may begin or end, and words of a line that is not a heading.
@@ -32,10 +35,10 @@ const MAX_SENTENCE_BYTES: usize = 8 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct FoundInSentence {
     pub(crate) number: NumberMention,
+    pub(crate) unit: CellUnit,
     pub(crate) period: StatedPeriod,
-    pub(crate) is_per_unit: bool,
-    /// The clause that says what it is.
-    pub(crate) clause: String,
+    /// What its clause says.
+    pub(crate) direction: Option<Ordering>,
 }
 
 // The sentences that a part of the quote is in.
@@ -56,29 +59,56 @@ pub(crate) fn find_in_sentence(
     evidence: &Evidence<'_>,
     statement: &str,
 ) -> Result<FoundInSentence, String> {
+    let value = &figure.value;
     let sentences = Sentence::all(evidence);
-    let mut found: Option<(&Sentence, usize)> = None;
-    for sentence in &sentences {
-        for at in sentence.quoted_figures() {
-            if !is_same(&sentence.figures[at], number) {
-                continue;
-            }
-            if found.is_some() {
-                return Err(format!("{} is several times in its quote", figure.value));
-            }
-            found = Some((sentence, at));
-        }
+    let found = sentences.iter().flat_map(|sentence| {
+        let figures = sentence.figures.iter().enumerate();
+        let quoted = figures.filter(move |(_, own)| {
+            let is_quoted =
+                sentence.quote.start <= own.at.start && own.at.end <= sentence.quote.end;
+            is_quoted && is_same(own, number)
+        });
+        quoted.map(move |(at, _)| (sentence, at))
+    });
+    let (sentence, at) = match found.collect::<Vec<_>>()[..] {
+        [] => return Err(format!("{value} is not in its quote")),
+        [found] => found,
+        _ => return Err(format!("{value} is several times in its quote")),
+    };
+    let own = content_words(&sentence.text);
+    if !content_words(&figure.row)
+        .iter()
+        .all(|word| own.contains(word))
+    {
+        let row = &figure.row;
+        return Err(format!(
+            "the sentence of {value} does not speak of \"{row}\""
+        ));
     }
-    let (sentence, at) = found.ok_or_else(|| format!("{} is not in its quote", figure.value))?;
-    sentence.check_row(figure)?;
-    let period = sentence.period(at, evidence.year_shift);
-    sentence.check_column(figure, period, evidence.year_shift)?;
-    sentence.check_clause(figure, at, statement)?;
+    let shift = evidence.year_shift;
+    let places: Vec<Range<usize>> = sentence.figures.iter().map(|one| one.at.clone()).collect();
+    let period = period_of(&sentence.text, &places, &sentence.periods, at);
+    let period = period.unwrap_or_default().in_fiscal_year(shift);
+    let stated = head_period(&figure.column).in_fiscal_year(shift);
+    if !period.is_meant_by(&stated) || period.is_empty() && stated.year.is_some() {
+        return Err(format!("{value} is of another period in its sentence"));
+    }
+    if !sentence.speaks_of(at, statement) {
+        return Err(format!("{value} is of something else in its sentence"));
+    }
+    let number = sentence.figures[at].clone();
+    let after = sentence.text.get(number.at.end..).unwrap_or_default();
     Ok(FoundInSentence {
-        is_per_unit: sentence.is_per_unit(at),
-        clause: sentence.clause(at).to_owned(),
-        number: sentence.figures[at].clone(),
-        period: period.unwrap_or_default(),
+        unit: CellUnit {
+            scale: Some(number.own_scale().unwrap_or(1)),
+            currency: number.currency(),
+            is_percent: number.is_percent(),
+            is_per_unit: SHARE_WORDS.starts(after.trim_start()),
+            is_count: number.currency().is_none() && !number.is_percent(),
+        },
+        direction: direction_of(&sentence.text[sentence.clauses()[at].clone()]),
+        number,
+        period,
     })
 }
 
@@ -90,10 +120,10 @@ impl Sentence {
             .iter()
             .filter(|span| !evidence.is_in_table(span.target, span.line))
             .collect();
-        spans
-            .chunk_by(|one, next| {
-                one.target == next.target && (one.line..=one.line + 1).contains(&next.line)
-            })
+        let parts = spans.chunk_by(|one, next| {
+            one.target == next.target && (one.line..=one.line + 1).contains(&next.line)
+        });
+        parts
             .filter_map(|spans| Self::new(evidence, spans))
             .collect()
     }
@@ -104,206 +134,93 @@ impl Sentence {
         let last = spans.last()?;
         let target = evidence.targets.get(first.target)?;
         let count = |at: usize| target.line(at).split_whitespace().count();
-        let is_text = |at: usize| count(at) > 0 && !evidence.is_in_table(first.target, at);
+        let is_text = |at: &usize| count(*at) > 0 && !evidence.is_in_table(first.target, *at);
         // A short line above is a heading.
-        let from = (first.line.saturating_sub(MAX_LINES)..first.line)
-            .rev()
-            .take_while(|at| is_text(*at) && count(*at) >= MIN_LINE_WORDS)
-            .last()
-            .unwrap_or(first.line);
-        let until = (last.line + 1..=last.line + MAX_LINES)
-            .take_while(|at| is_text(*at))
-            .last()
-            .unwrap_or(last.line);
+        let above = (first.line.saturating_sub(MAX_LINES)..first.line).rev();
+        let above = above.take_while(|at| is_text(at) && count(*at) >= MIN_LINE_WORDS);
+        let below = (last.line + 1..=last.line + MAX_LINES).take_while(is_text);
+        let from = above.last().unwrap_or(first.line);
+        let until = below.last().unwrap_or(last.line);
         let lines: Vec<&str> = (from..=until).map(|at| target.line(at)).collect();
         let text = lines.join(" ");
         let place = |line: usize, at: usize| {
             let before = lines[..line - from].iter().map(|line| line.len() + 1);
             before.sum::<usize>() + at
         };
-        let start = place(first.line, first.start);
-        let end = place(last.line, last.end);
-        let range = sentences_around(&text, start..end);
-        if range.len() > MAX_SENTENCE_BYTES {
-            return None;
-        }
+        let quote = place(first.line, first.start)..place(last.line, last.end);
+        let range = sentences_around(&text, quote.clone());
         let text = text.get(range.clone())?.to_owned();
         let is_row = !text.trim_end().ends_with(STOPS)
             && read_lines(text.lines())
                 .iter()
                 .any(|line| line.kind == LineKind::Row);
-        if is_row {
+        if is_row || range.len() > MAX_SENTENCE_BYTES {
             return None;
         }
-        Some(Self::parse(
-            text,
-            start.saturating_sub(range.start)..end.saturating_sub(range.start),
-        ))
-    }
-
-    fn parse(text: String, quote: Range<usize>) -> Self {
-        let figures: Vec<NumberMention> = numbers(&text)
-            .into_iter()
-            .filter(|number| {
-                let is_word = !number.text.contains(|c: char| c.is_ascii_digit());
-                !number.is_label() && !is_word && !is_length(&text, number)
-            })
-            .collect();
+        let mut figures = numbers(&text);
+        figures.retain(|number| {
+            let is_word = !number.text.contains(|c: char| c.is_ascii_digit());
+            !number.is_label() && !is_word && !is_length(&text, number)
+        });
         let mut periods = period_mentions(&text);
         // `$2,022 million` is not a year.
-        periods.retain(|period| {
-            !figures
-                .iter()
-                .any(|figure| figure.at.start < period.at.end && period.at.start < figure.at.end)
+        periods.retain(|PeriodMention { at, .. }| {
+            let overlaps =
+                |figure: &NumberMention| figure.at.start < at.end && at.start < figure.at.end;
+            !figures.iter().any(overlaps)
         });
-        Self {
+        Some(Self {
             text,
-            quote,
+            quote: quote.start.saturating_sub(range.start)..quote.end.saturating_sub(range.start),
             figures,
             periods,
-        }
-    }
-
-    fn quoted_figures(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.figures.len()).filter(|at| {
-            let number = &self.figures[*at].at;
-            self.quote.start <= number.start && number.end <= self.quote.end
         })
     }
 
-    // The words of a stated row must be in the sentence.
-    fn check_row(&self, figure: &StatedFigure) -> Result<(), String> {
-        let own = content_words(&self.text);
-        match content_words(&figure.row)
-            .iter()
-            .all(|word| own.contains(word))
-        {
-            true => Ok(()),
-            false => Err(format!(
-                "the sentence of {} does not speak of \"{}\"",
-                figure.value, figure.row
-            )),
-        }
-    }
-
-    fn period(&self, at: usize, year_shift: i32) -> Option<StatedPeriod> {
-        let places: Vec<Range<usize>> = self
-            .figures
-            .iter()
-            .map(|figure| figure.at.clone())
-            .collect();
-        let found = period_of(&places, &self.periods, at, says(&self.text, &IN_ORDER))?;
-        Some(found.in_fiscal_year(year_shift))
-    }
-
-    fn check_column(
-        &self,
-        figure: &StatedFigure,
-        period: Option<StatedPeriod>,
-        year_shift: i32,
-    ) -> Result<(), String> {
-        let stated = head_period(&figure.column).in_fiscal_year(year_shift);
-        let is_meant = match period {
-            Some(period) => period.is_meant_by(&stated),
-            None => stated.year.is_none(),
-        };
-        match is_meant {
-            true => Ok(()),
-            false => Err(format!(
-                "{} is of another period in its sentence",
-                figure.value
-            )),
-        }
-    }
-
-    fn is_per_unit(&self, at: usize) -> bool {
-        let after = self.text.get(self.figures[at].at.end..).unwrap_or_default();
-        SHARE_WORDS.starts(after.trim_start())
-    }
-
-    // Where a sentence has several figures, no other one may be nearer to the words of the statement.
-    fn check_clause(
-        &self,
-        figure: &StatedFigure,
-        at: usize,
-        statement: &str,
-    ) -> Result<(), String> {
+    // Whether no other figure is nearer to the words of a statement.
+    fn speaks_of(&self, at: usize, statement: &str) -> bool {
         let mut stated: BTreeSet<String> = content_words(statement).into_iter().collect();
         stated.retain(|word| !is_neutral(word));
-        let clauses = self.clauses();
-        let hits = |at: usize| -> BTreeSet<&String> {
-            stated
-                .iter()
-                .filter(|word| clauses[at].contains(*word))
-                .collect()
-        };
-        let own = hits(at);
-        let mut others = (0..self.figures.len())
-            .filter(|other| *other != at)
-            .map(hits);
-        let is_other = own.is_empty()
-            || others
-                .any(|there| there.len() > own.len() || there.len() == own.len() && there != own);
-        match is_other {
-            true => Err(format!(
-                "{} is of something else in its sentence",
-                figure.value
-            )),
-            false => Ok(()),
-        }
-    }
-
-    // The words that say what each figure is: those between separators. A clause without words before its figure has those of the
-    // first one.
-    fn clauses(&self) -> Vec<BTreeSet<String>> {
-        let text = |range: Range<usize>| self.text.get(range).unwrap_or_default();
-        let subject = self
-            .figures
-            .first()
-            .map_or("", |first| text(0..first.at.start));
-        let clauses = self.figures.iter().zip(self.clause_ranges());
-        clauses
+        let first = self.figures.first().map_or(0, |first| first.at.start);
+        let clauses = self.figures.iter().zip(self.clauses());
+        let subjects: Vec<BTreeSet<String>> = clauses
             .map(|(figure, range)| {
-                let before = text(range.start..figure.at.start.max(range.start));
-                let mut own: BTreeSet<String> = content_words(text(range)).into_iter().collect();
+                let before = &self.text[range.start..figure.at.start.max(range.start)];
+                let mut own = content_words(&self.text[range]);
+                // A clause without words before its figure goes on with those before the first one.
                 if content_words(before).iter().all(|word| is_neutral(word)) {
-                    own.extend(content_words(subject));
+                    own.extend(content_words(&self.text[..first]));
                 }
-                own
+                own.into_iter()
+                    .filter(|word| stated.contains(word))
+                    .collect()
             })
-            .collect()
+            .collect();
+        let own = &subjects[at];
+        let mut others = subjects.iter().filter(|other| *other != own);
+        !own.is_empty() && others.all(|other| other.len() < own.len())
     }
 
-    fn clause(&self, figure: usize) -> &str {
-        let range = self.clause_ranges().into_iter().nth(figure);
-        range
-            .and_then(|range| self.text.get(range))
-            .unwrap_or_default()
-    }
-
-    fn clause_ranges(&self) -> Vec<Range<usize>> {
+    // What is said of each figure: the words between separators.
+    fn clauses(&self) -> Vec<Range<usize>> {
         let mut start = 0;
-        let mut ranges = Vec::new();
-        for pair in self.figures.windows(2) {
-            let between = pair[0].at.end..pair[1].at.start;
-            let end = self.separator(&between).unwrap_or(between.end);
-            ranges.push(start..end);
+        let mut clauses = Vec::new();
+        for (at, figure) in self.figures.iter().enumerate() {
+            let next = self.figures.get(at + 1);
+            let end = next.map_or(self.text.len(), |next| {
+                let between = figure.at.end.min(next.at.start)..next.at.start;
+                let text = &self.text[between.clone()];
+                let sign = text.find([';', ',']);
+                let words = words(text).into_iter();
+                let mut words = words.filter(|(word, _)| CLAUSE_SEPARATORS.contains(word));
+                let word = words.next().map(|(_, at)| at.start);
+                let parted = sign.into_iter().chain(word).min();
+                parted.map_or(between.end, |at| between.start + at)
+            });
+            clauses.push(start..end);
             start = end;
         }
-        ranges.push(start..self.text.len());
-        ranges
-    }
-
-    // Where the words between two figures are parted.
-    fn separator(&self, between: &Range<usize>) -> Option<usize> {
-        let text = self.text.get(between.clone())?;
-        let sign = text.find([';', ',']);
-        let named = words(text);
-        let word = named
-            .iter()
-            .find(|(word, _)| CLAUSE_SEPARATORS.contains(word.as_str()));
-        let at = sign.into_iter().chain(word.map(|(_, at)| at.start)).min()?;
-        Some(between.start + at)
+        clauses
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a statement says outside of its placeholders: digits, years, rows and companies, all of which its evidence must have.
+//! What a statement says outside of its placeholders: digits, years and companies, all of which its evidence must have.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,8 +6,7 @@ use std::ops::Range;
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
 use stemma_reading::period::{PeriodMention, head_period, period_mentions};
-use stemma_reading::text_words::{blank, says};
-use stemma_reading::vocabulary::IN_ORDER;
+use stemma_reading::text_words::words;
 
 use super::claim::BoundFigure;
 use super::evidence::Evidence;
@@ -15,75 +14,67 @@ use super::periods::period_of;
 use super::template::FilledText;
 
 /// A statement with its figures and evidence.
-pub(crate) struct Statement<'s, 'k> {
-    pub(crate) filled: &'s FilledText,
-    pub(crate) evidence: &'s [&'s Evidence<'s>],
-    pub(crate) known: &'s dyn Fn(&str) -> Option<&'k BoundFigure>,
-    // With blanks in place of figures and periods.
-    bare: String,
-    // Words and numbers of pages, quotes and locations.
-    words: BTreeSet<String>,
-    /// What names companies: the evidence without its pages' registrants is not enough.
+pub(crate) struct Statement<'s> {
+    filled: &'s FilledText<'s>,
+    evidence: &'s [&'s Evidence<'s>],
+    // Text of pages, locations and registrants in lower case, and their words.
     around: String,
+    words: BTreeSet<String>,
 }
 
-impl<'s, 'k> Statement<'s, 'k> {
-    pub(crate) fn new(
-        filled: &'s FilledText,
-        evidence: &'s [&'s Evidence<'s>],
-        known: &'s dyn Fn(&str) -> Option<&'k BoundFigure>,
-    ) -> Self {
-        let placeholders = filled.figures.iter().chain(&filled.periods);
-        let bare = blank(&filled.text, placeholders.map(|(at, _)| at));
-        let around: Vec<String> = evidence
-            .iter()
-            .map(|one| {
-                let registrants = one.facts.into_iter().flat_map(|facts| facts.facts());
-                let registrants: Vec<&str> = registrants
-                    .filter(|fact| fact.concept.starts_with("dei:"))
-                    .map(|fact| fact.displayed)
-                    .collect();
-                format!(
-                    "{}\n{}\n{}",
-                    one.page_text(),
-                    one.location,
-                    registrants.join("\n")
-                )
-            })
-            .collect();
-        let around = around.join("\n");
+impl<'s> Statement<'s> {
+    pub(crate) fn new(filled: &'s FilledText<'s>, evidence: &'s [&'s Evidence<'s>]) -> Self {
+        let mut around = String::new();
+        for one in evidence {
+            let facts = one.facts.into_iter().flat_map(|facts| facts.facts());
+            let registrants = facts.filter(|fact| fact.concept.starts_with("dei:"));
+            let registrants = registrants.map(|fact| fact.displayed.to_owned());
+            for text in [one.page_text(), one.location.to_owned()]
+                .into_iter()
+                .chain(registrants)
+            {
+                around.push_str(&text.to_lowercase());
+                around.push('\n');
+            }
+        }
         let words = around.split(|c: char| !c.is_alphanumeric());
         Self {
             filled,
             evidence,
-            known,
-            bare,
-            words: words.map(str::to_lowercase).collect(),
-            around: around.to_lowercase(),
+            words: words.map(str::to_owned).collect(),
+            around,
         }
     }
 
     /// # Errors
-    /// Names the number that is not in a placeholder, and not a name or a date that the evidence has.
-    pub(crate) fn check_digits(&self) -> Result<(), String> {
-        let periods = period_mentions(&self.bare);
-        let mut known: Vec<Range<usize>> = periods.into_iter().map(|mention| mention.at).collect();
-        for number in numbers(&self.bare) {
-            let is_date = known
+    /// Names a number, a period or a company that the evidence does not have.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_digits()?;
+        self.check_periods()?;
+        self.check_companies()
+    }
+
+    // Numbers outside of placeholders are names or dates that the evidence has.
+    fn check_digits(&self) -> Result<(), String> {
+        let bare = &self.filled.bare;
+        let periods = period_mentions(bare).into_iter();
+        let mut known: Vec<Range<usize>> = periods.map(|mention| mention.at).collect();
+        let is_in = |known: &[Range<usize>], at: &Range<usize>| {
+            known
                 .iter()
-                .any(|at| at.start < number.at.end && number.at.start < at.end);
-            if !is_date && !self.is_name(&number) {
+                .any(|one| one.start < at.end && at.start < one.end)
+        };
+        for number in numbers(bare) {
+            if !is_in(&known, &number.at) && !self.is_name(&number) {
                 return Err(format!("{} is not read from a page", number.text));
             }
             known.push(number.at);
         }
         // `3M` and `Q2` are not numbers.
-        for (word, at) in digit_words(&self.bare) {
-            let is_seen = known
-                .iter()
-                .any(|range| range.start < at.end && at.start < range.end);
-            let is_quarter = head_period(word).quarter.is_some();
-            if !is_seen && !is_quarter && !self.words.contains(&word.to_lowercase()) {
+        for (word, at) in words(bare) {
+            let is_number = word.contains(char::is_numeric);
+            let is_known = head_period(&word).quarter.is_some() || self.words.contains(&word);
+            if is_number && !is_known && !is_in(&known, &at) {
                 return Err(format!("{word} is not on the page"));
             }
         }
@@ -94,77 +85,52 @@ impl<'s, 'k> Statement<'s, 'k> {
     fn is_name(&self, number: &NumberMention) -> bool {
         let is_word = number.text.chars().all(char::is_alphabetic);
         let may_be_known = number.is_label() || number.role == NumberRole::Count && is_word;
-        may_be_known
-            && number
-                .spellings()
-                .iter()
-                .any(|word| self.words.contains(word))
+        let mut spellings = number.spellings().into_iter();
+        may_be_known && spellings.any(|word| self.words.contains(&word))
     }
 
-    /// Years that are written out must be those of the figures next to them, or of the evidence if no figure has a period.
-    ///
-    /// # Errors
-    /// Names the period that differs.
-    pub(crate) fn check_periods(&self) -> Result<(), String> {
-        let shift = self.year_shift();
-        let mut mentions = period_mentions(&self.bare);
+    // Years that are written out must be those of the figures next to them, or of the evidence if no figure has a period.
+    fn check_periods(&self) -> Result<(), String> {
+        let filled = self.filled;
+        let first = self.evidence.first().map_or(0, |one| one.year_shift);
+        let is_one = self.evidence.iter().all(|one| one.year_shift == first);
+        let shift = if is_one { first } else { 0 };
+        let mut mentions = period_mentions(&filled.bare);
         mentions.retain(|mention| mention.period.year.is_some() || mention.period.length.is_some());
-        let written: Vec<PeriodMention> = mentions
-            .iter()
-            .map(|mention| PeriodMention {
-                period: mention.period.in_fiscal_year(shift),
-                at: mention.at.clone(),
-            })
-            .collect();
-        let figures = self.figures();
-        let spans = || figures.iter().flat_map(|figure| &figure.spans);
-        for mention in &written {
-            let fits = match spans().next() {
-                Some(_) => spans().any(|span| span.is_meant_by(&mention.period)),
+        for mention in &mut mentions {
+            mention.period = mention.period.in_fiscal_year(shift);
+        }
+        let placed = filled.figures.iter().chain(&filled.periods);
+        let figures: Vec<&BoundFigure> = placed.map(|placed| placed.figure).collect();
+        let has_spans = figures.iter().any(|figure| !figure.spans.is_empty());
+        for mention in &mentions {
+            let fits = match () {
+                () if has_spans => figures.iter().any(|figure| figure.is_of(mention.period)),
                 // In a table without heads, nobody knows which period a column is of.
-                None if figures.iter().any(|figure| !figure.cells.is_empty()) => false,
-                None => self.has_year(mention, figures.is_empty()),
+                () if figures.iter().any(|figure| !figure.cells.is_empty()) => false,
+                () => self.has_year(mention, figures.is_empty()),
             };
             if !fits {
-                let text = self.bare.get(mention.at.clone()).unwrap_or_default();
+                let text = &filled.bare[mention.at.clone()];
                 return Err(format!("{text} is not a period of its figures"));
             }
         }
         // A statement without a period speaks of the newest.
-        let is_undated = written.is_empty() && self.filled.periods.is_empty();
-        match figures.iter().find(|figure| is_undated && figure.is_older) {
-            Some(figure) => Err(format!("the statement does not name {}", figure.period)),
-            None => self.check_pairs(written),
+        let is_undated = mentions.is_empty() && filled.periods.is_empty();
+        if let Some(figure) = figures.iter().find(|figure| is_undated && figure.is_older) {
+            return Err(format!("the statement does not name {}", figure.period));
         }
-    }
-
-    // Each figure has the period that the statement says next to it.
-    fn check_pairs(&self, mut periods: Vec<PeriodMention>) -> Result<(), String> {
-        for (at, name) in &self.filled.periods {
-            let Some(figure) = (self.known)(name) else {
-                continue;
-            };
-            periods.push(PeriodMention {
-                period: figure.newest(),
-                at: at.clone(),
-            });
-        }
-        periods.sort_by_key(|mention| mention.at.start);
-        let places: Vec<Range<usize>> = self
-            .filled
-            .figures
-            .iter()
-            .map(|(at, _)| at.clone())
-            .collect();
-        let is_in_order = says(&self.bare, &IN_ORDER);
-        for (index, (_, name)) in self.filled.figures.iter().enumerate() {
-            let Some(figure) = (self.known)(name).filter(|figure| !figure.spans.is_empty()) else {
-                continue;
-            };
-            let Some(said) = period_of(&places, &periods, index, is_in_order) else {
-                continue;
-            };
-            if !figure.spans.iter().any(|span| span.is_meant_by(&said)) {
+        // Each figure has the period that the statement says next to it.
+        mentions.extend(filled.periods.iter().map(|placed| PeriodMention {
+            period: placed.figure.newest(),
+            at: placed.at.clone(),
+        }));
+        mentions.sort_by_key(|mention| mention.at.start);
+        let places: Vec<Range<usize>> = filled.figures.iter().map(|one| one.at.clone()).collect();
+        for (index, placed) in filled.figures.iter().enumerate() {
+            let figure = placed.figure;
+            let period = period_of(&filled.bare, &places, &mentions, index);
+            if !figure.spans.is_empty() && period.is_some_and(|period| !figure.is_of(period)) {
                 return Err(format!("{} is of another period", figure.text));
             }
         }
@@ -176,61 +142,34 @@ impl<'s, 'k> Statement<'s, 'k> {
         let Some(year) = mention.period.year else {
             return true;
         };
-        let near = self
-            .evidence
-            .iter()
-            .map(|one| format!("{}\n{}", one.quote.lines, one.location));
-        let near: Vec<String> = near.collect();
-        let years = |text: &str| {
+        let has_year = |text: &str| {
+            let mut words = text.split(|c: char| !c.is_alphanumeric());
             let mut mentions = period_mentions(text).into_iter();
             mentions.any(|mention| mention.period.year == Some(year))
-                || text
-                    .split(|c: char| !c.is_alphanumeric())
-                    .any(|word| word == year.to_string())
+                || words.any(|word| word == year.to_string())
         };
-        near.iter().any(|text| years(text)) || on_pages && years(&self.around)
+        on_pages && has_year(&self.around)
+            || self
+                .evidence
+                .iter()
+                .any(|one| has_year(&one.quote.lines) || has_year(one.location))
     }
 
-    fn figures(&self) -> Vec<&'k BoundFigure> {
-        let placeholders = self.filled.figures.iter().chain(&self.filled.periods);
-        placeholders
-            .filter_map(|(_, name)| (self.known)(name))
-            .collect()
-    }
-
-    fn year_shift(&self) -> i32 {
-        let mut shifts = self.evidence.iter().map(|one| one.year_shift);
-        let first = shifts.next().unwrap_or_default();
-        match shifts.all(|shift| shift == first) {
-            true => first,
-            false => 0,
-        }
-    }
-
-    /// A company that the statement names with a legal form or a possessive must be named by a page, a cover or the location.
-    ///
-    /// # Errors
-    /// Names the company.
-    pub(crate) fn check_companies(&self) -> Result<(), String> {
-        let bare = |word: &'s str| word.trim_matches(|c: char| !c.is_alphanumeric());
-        let mut before: Option<&str> = None;
+    // A company that the statement names with a legal form or a possessive must be named by a page, a cover or the location.
+    fn check_companies(&self) -> Result<(), String> {
+        let mut before = "";
         for word in self.filled.text.split_whitespace() {
-            let possessive = word
-                .strip_suffix("'s")
-                .or_else(|| word.strip_suffix("\u{2019}s"));
-            let name = possessive
-                .map(bare)
-                .or(before.filter(|_| ends_company_name(word)));
-            if let Some(name) = name
-                && name.len() > 1
-                && name.starts_with(char::is_uppercase)
-                && !self.names(name)
-            {
+            let possessive = word.strip_suffix("'s").or(word.strip_suffix("\u{2019}s"));
+            let name = match possessive {
+                None if ends_company_name(word) => before,
+                name => name.map_or("", bare_word),
+            };
+            if name.len() > 1 && name.starts_with(char::is_uppercase) && !self.names(name) {
                 return Err(format!(
                     "it names {name}, which the cited document does not"
                 ));
             }
-            before = Some(bare(word));
+            before = bare_word(word);
         }
         Ok(())
     }
@@ -243,16 +182,6 @@ impl<'s, 'k> Statement<'s, 'k> {
     }
 }
 
-// Words with digits, and where they are.
-fn digit_words(text: &str) -> Vec<(&str, Range<usize>)> {
-    let mut words = Vec::new();
-    let mut start = 0;
-    for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
-        let bare = word.trim_end_matches(|c: char| !c.is_alphanumeric());
-        if bare.contains(|c: char| c.is_numeric()) {
-            words.push((bare, start..start + bare.len()));
-        }
-        start += word.len();
-    }
-    words
+fn bare_word(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
 }

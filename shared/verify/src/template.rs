@@ -1,8 +1,10 @@
 //! Statements with placeholders, and their text with the figures of the pages.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::numbers::{Currency, NumberRole, numbers};
+use stemma_reading::text_words::blank;
 use stemma_reading::vocabulary::{PERCENT_WORDS, SPOKEN_SCALES};
 
 use super::claim::BoundFigure;
@@ -12,181 +14,177 @@ const MAX_CHARS: usize = 4_000;
 
 /// A statement, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Template {
-    pub(crate) parts: Vec<Part>,
+pub(crate) struct Template<'t> {
+    /// Each placeholder with the text before it.
+    parts: Vec<(&'t str, Placeholder<'t>)>,
+    end: &'t str,
+    /// Why it could not be.
+    problem: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    Text(String),
-    /// `{a}`
-    Figure(String),
-    /// `{a.period}`
-    Period(String),
+/// `{a}` or `{a.period}`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Placeholder<'t> {
+    name: &'t str,
+    is_period: bool,
 }
 
-/// A statement with its figures, and where they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FilledText {
+/// A statement with its figures.
+#[derive(Debug, Default)]
+pub(crate) struct FilledText<'k> {
     pub(crate) text: String,
-    /// Bytes and name of each figure.
-    pub(crate) figures: Vec<(Range<usize>, String)>,
-    /// The same of each period that is not written out.
-    pub(crate) periods: Vec<(Range<usize>, String)>,
+    /// With blanks in place of placeholders.
+    pub(crate) bare: String,
+    pub(crate) figures: Vec<Placed<'k>>,
+    /// Periods that are not written out.
+    pub(crate) periods: Vec<Placed<'k>>,
+    /// The first placeholder without a figure that was found, without its period, or next to another unit.
+    pub(crate) problem: Option<String>,
 }
 
-impl Template {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+/// A figure, and where it or its period is.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed<'k> {
+    pub(crate) at: Range<usize>,
+    pub(crate) figure: &'k BoundFigure,
+}
+
+impl<'t> Template<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self::parse(text).unwrap_or_else(|problem| Self {
+            parts: Vec::new(),
+            end: text,
+            problem: Some(problem),
+        })
+    }
+
+    fn parse(text: &'t str) -> Result<Self, String> {
         if text.chars().count() > MAX_CHARS {
             return Err("the statement is too long".into());
         }
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
-            let (name, behind) = after.split_once('}').ok_or("a placeholder has no end")?;
-            parts.push(Part::Text(before.to_owned()));
-            parts.push(Part::placeholder(name.trim())?);
+            let (inside, behind) = after.split_once('}').ok_or("a placeholder has no end")?;
+            let name = inside.trim();
+            let of_period = name.strip_suffix(".period");
+            let placeholder = Placeholder {
+                name: of_period.unwrap_or(name),
+                is_period: of_period.is_some(),
+            };
+            if !is_name(placeholder.name) {
+                return Err(format!("`{{{name}}}` is not a placeholder"));
+            }
+            parts.push((before, placeholder));
             rest = behind;
         }
-        parts.push(Part::Text(rest.to_owned()));
-        Ok(Self { parts })
+        Ok(Self {
+            parts,
+            end: rest,
+            problem: None,
+        })
     }
 
     /// The names that it uses.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Figure(name) | Part::Period(name) => Some(name.as_str()),
-        })
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'t str> {
+        self.parts.iter().map(|(_, placeholder)| placeholder.name)
     }
 
-    /// The statement without its figures.
+    /// The statement without its figures; empty if it could not be taken apart.
     pub(crate) fn bare(&self) -> String {
-        let texts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.as_str(),
-            Part::Figure(_) | Part::Period(_) => " ",
-        });
-        texts.collect()
-    }
-
-    pub(crate) fn distinct_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.names() {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
-            }
-        }
-        names
-    }
-
-    /// The first placeholder without a figure that was found, or without its period.
-    pub(crate) fn problem<'k>(
-        &self,
-        known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
-    ) -> Option<String> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Figure(name) | Part::Period(name) => match known(name) {
-                None => Some(format!("`{name}` is not a figure of the answer")),
-                Some(figure) if !figure.is_found => {
-                    Some(format!("{} was not found on a page", figure.text))
-                }
-                Some(figure) if matches!(part, Part::Period(_)) && figure.period.is_empty() => {
-                    Some(format!("the period of {} is not known", figure.text))
-                }
-                Some(_) => None,
-            },
-        })
+        let texts = self.parts.iter().map(|(text, _)| *text);
+        let end = Some(self.end).filter(|_| self.problem.is_none());
+        texts.chain(end).collect::<Vec<_>>().join(" ")
     }
 
     /// The statement with figures. What is not known is shown by its name.
-    pub(crate) fn fill<'k>(&self, known: &dyn Fn(&str) -> Option<&'k BoundFigure>) -> FilledText {
-        let mut filled = FilledText::default();
-        for part in &self.parts {
-            let mut start = filled.text.len();
-            let text = text_of(part, known);
-            match part {
-                Part::Text(text) => filled.text.push_str(filled.without_unit(text)),
-                Part::Figure(name) => {
-                    let text = text.as_ref().unwrap_or(name);
-                    // `${a}` repeats the sign of the figure.
-                    let sign = filled.text.pop().filter(|sign| !text.starts_with(*sign));
-                    filled.text.extend(sign);
-                    start = filled.text.len();
-                    filled.text.push_str(text);
-                    filled
-                        .figures
-                        .push((start..filled.text.len(), name.clone()));
-                }
-                Part::Period(name) => {
-                    filled.text.push_str(text.as_ref().unwrap_or(name));
-                    filled
-                        .periods
-                        .push((start..filled.text.len(), name.clone()));
-                }
-            }
+    pub(crate) fn fill<'k>(
+        &self,
+        known: &dyn Fn(&str) -> Option<&'k BoundFigure>,
+    ) -> FilledText<'k> {
+        let mut filled = FilledText {
+            problem: self.problem.clone(),
+            ..FilledText::default()
+        };
+        for (text, placeholder) in &self.parts {
+            filled.push_text(text);
+            filled.push_figure(*placeholder, known(placeholder.name));
         }
+        filled.push_text(self.end);
+        let placed = filled.figures.iter().chain(&filled.periods);
+        filled.bare = blank(&filled.text, placed.map(|placed| &placed.at));
         filled
     }
 }
 
-impl FilledText {
-    // What follows a figure, without the end of its unit: `{a} million`, `{m}%`.
-    fn without_unit<'t>(&self, text: &'t str) -> &'t str {
-        let last = self
-            .figures
-            .last()
-            .filter(|(at, _)| at.end == self.text.len());
-        let figure = last
-            .and_then(|(at, _)| self.text.get(at.clone()))
-            .unwrap_or_default();
-        let unit = match figure.strip_suffix('%') {
-            Some(_) => "%",
-            None => figure.rsplit_once(' ').map_or("", |(_, unit)| unit),
+impl<'k> FilledText<'k> {
+    // `{a} million` and `{m}%` repeat the end of the unit.
+    fn push_text(&mut self, text: &str) {
+        let before = self.figures.last();
+        let before = before.filter(|placed| placed.at.end == self.text.len());
+        let Some(placed) = before else {
+            return self.text.push_str(text);
         };
-        let rest = text
-            .trim_start()
-            .strip_prefix(unit)
-            .filter(|_| !unit.is_empty());
-        match rest {
-            Some(rest) if !rest.starts_with(char::is_alphanumeric) => rest,
-            _ => text,
+        let figure = &placed.figure.text;
+        let unit = match figure.ends_with('%') {
+            true => "%",
+            false => figure.rsplit_once(' ').map_or("", |(_, unit)| unit),
+        };
+        let after = text.trim_start();
+        let end = after.find(|c: char| !c.is_alphanumeric());
+        let word = match after.starts_with('%') {
+            true => "%",
+            false => &after[..end.unwrap_or(after.len())],
+        };
+        if !unit.is_empty() && word == unit {
+            return self.text.push_str(&after[word.len()..]);
         }
+        if SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word) {
+            let problem = format!("another unit is next to {figure}");
+            self.problem.get_or_insert(problem);
+        }
+        self.text.push_str(text);
     }
 
-    /// A figure next to which the statement writes a unit of its own.
-    pub(crate) fn with_other_unit(&self) -> Option<&str> {
-        let mut figures = self.figures.iter().map(|(at, _)| at);
-        let found = figures.find(|at| {
-            let before = self.text.get(..at.start).unwrap_or_default();
-            let after = self.text.get(at.end..).unwrap_or_default().trim_start();
-            let word = after.split(|c: char| !c.is_alphanumeric()).next();
-            before.ends_with(is_currency_sign)
-                || after.starts_with('%')
-                || word.is_some_and(|word| {
-                    SPOKEN_SCALES.contains(word) || PERCENT_WORDS.contains(word)
-                })
-        });
-        found.and_then(|at| self.text.get(at.clone()))
+    fn push_figure(&mut self, placeholder: Placeholder<'_>, figure: Option<&'k BoundFigure>) {
+        let Placeholder { name, is_period } = placeholder;
+        let Some(figure) = figure else {
+            let problem = format!("`{name}` is not a figure of the answer");
+            self.problem.get_or_insert(problem);
+            return self.text.push_str(name);
+        };
+        let problem = match () {
+            () if !figure.is_found => Some(format!("{} was not found on a page", figure.text)),
+            () if is_period && figure.period.is_empty() => {
+                Some(format!("the period of {} is not known", figure.text))
+            }
+            () => None,
+        };
+        self.problem = self.problem.take().or(problem);
+        let (text, placed) = match is_period {
+            true if figure.period.is_empty() => (name, &mut self.periods),
+            true => (figure.period.as_str(), &mut self.periods),
+            false => (figure.text.as_str(), &mut self.figures),
+        };
+        // `${a}` repeats the sign of the figure.
+        if let Some(sign) = self.text.chars().next_back().filter(|c| is_currency(*c)) {
+            match !is_period && text.starts_with(sign) {
+                true => self.text.truncate(self.text.len() - sign.len_utf8()),
+                false => {
+                    let problem = format!("another unit is next to {text}");
+                    self.problem.get_or_insert(problem);
+                }
+            }
+        }
+        let start = self.text.len();
+        self.text.push_str(text);
+        let at = start..self.text.len();
+        placed.push(Placed { at, figure });
     }
 }
 
-fn is_currency_sign(c: char) -> bool {
+fn is_currency(c: char) -> bool {
     !c.is_alphanumeric() && Currency::from_word(c.encode_utf8(&mut [0; 4])).is_some()
-}
-
-impl Part {
-    fn placeholder(text: &str) -> Result<Self, String> {
-        let (name, is_period) = match text.strip_suffix(".period") {
-            Some(name) => (name, true),
-            None => (text, false),
-        };
-        match (is_name(name), is_period) {
-            (false, _) => Err(format!("`{{{text}}}` is not a placeholder")),
-            (true, true) => Ok(Self::Period(name.to_owned())),
-            (true, false) => Ok(Self::Figure(name.to_owned())),
-        }
-    }
 }
 
 /// Whether formulas and placeholders can use a name.
@@ -207,51 +205,25 @@ pub struct PrintedText {
 
 /// Prints figures in place of `{a}`, and their periods in place of `{a.period}`.
 pub fn print_figures(text: &str, figures: &[BoundFigure]) -> PrintedText {
-    let template = match Template::parse(text) {
-        Ok(template) => template,
-        Err(problem) => {
-            return PrintedText {
-                text: text.to_owned(),
-                names: Vec::new(),
-                problem: Some(problem),
-            };
-        }
-    };
-    let find = |name: &str| figures.iter().find(|figure| figure.name == name);
-    let problem = template.problem(&find).or_else(|| {
-        let years = figures.iter().flat_map(|figure| &figure.spans);
-        let years: Vec<i32> = years.filter_map(|span| span.year).collect();
-        let number = numbers(&template.bare())
-            .into_iter()
-            .find(|number| match number.role {
-                NumberRole::Name => false,
-                NumberRole::Year => !years.iter().any(|year| number.digits == year.to_string()),
-                NumberRole::Amount | NumberRole::Count => true,
-            });
-        number.map(|number| format!("{} is not read from a page", number.text))
+    let template = Template::new(text);
+    let names: BTreeSet<&str> = template.names().collect();
+    let filled = template.fill(&|name| figures.iter().find(|figure| figure.name == name));
+    let spans = figures.iter().flat_map(|figure| &figure.spans);
+    let years: Vec<String> = spans
+        .filter_map(|span| span.year)
+        .map(|year| year.to_string())
+        .collect();
+    let mut numbers = numbers(&template.bare()).into_iter();
+    let number = numbers.find(|number| match number.role {
+        NumberRole::Name => false,
+        NumberRole::Year => !years.contains(&number.digits),
+        NumberRole::Amount | NumberRole::Count => true,
     });
-    let filled = template.fill(&find);
-    let unit = || {
-        filled
-            .with_other_unit()
-            .map(|text| format!("another unit is next to {text}"))
-    };
+    let number = number.map(|number| format!("{} is not read from a page", number.text));
     PrintedText {
-        problem: problem.or_else(unit),
-        names: template.distinct_names(),
+        problem: filled.problem.or(number),
+        names: names.into_iter().map(str::to_owned).collect(),
         text: filled.text,
-    }
-}
-
-// What a placeholder shows; `None` if that is not known.
-fn text_of<'k>(part: &Part, known: &dyn Fn(&str) -> Option<&'k BoundFigure>) -> Option<String> {
-    match part {
-        Part::Text(text) => Some(text.clone()),
-        Part::Figure(name) => Some(known(name)?.text.clone()),
-        Part::Period(name) => {
-            let period = known(name)?.period.clone();
-            Some(period).filter(|period| !period.is_empty())
-        }
     }
 }
 

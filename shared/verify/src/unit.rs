@@ -1,158 +1,130 @@
-//! Units: as a model states them, as a page declares them, and as they are shown.
+//! Values and units: as a model states them, as a page declares them, and as they are shown.
 
-use stemma_reading::numbers::{Currency, NumberMention};
+use stemma_reading::numbers::{Currency, NumberMention, numbers, scale_of};
 use stemma_reading::tables::CellUnit;
 use stemma_reading::text_words::{says, words};
 use stemma_reading::vocabulary::{
-    BASIS_POINTS, CURRENCIES, NUMBER_SCALES, PER_WORDS, PERCENT_WORDS, POINT_WORDS, SPOKEN_SCALES,
+    BASIS_POINTS, CURRENCIES, PER_WORDS, PERCENT_WORDS, POINT_WORDS, SPOKEN_SCALES,
 };
 
-use super::claim::Measure;
+use super::quantity::Measure;
 
-const THOUSAND: u64 = 1_000;
+// A longer value is not a number.
+const MAX_VALUE_CHARS: usize = 60;
 // Words of a unit such as `days`. What is longer is not a unit.
 const MAX_UNIT_CHARS: usize = 24;
 
+/// The one number of a value: `(1,749)`, `$ 1,749 million` and `$1,749` are one number.
+pub(crate) fn stated_number(value: &str) -> Option<NumberMention> {
+    if value.chars().count() > MAX_VALUE_CHARS {
+        return None;
+    }
+    let squeezed = value
+        .replace("$ ", "$")
+        .replace("$(", "(")
+        .replace("( ", "(")
+        .replace(" )", ")");
+    // `12 (1,749)` is not one figure.
+    let [number] = &mut numbers(&squeezed)[..] else {
+        return None;
+    };
+    number.read_as_cell("");
+    Some(number.clone())
+}
+
 /// What a stated unit says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatedUnit {
     pub(crate) currency: Option<Currency>,
     pub(crate) scale: Option<u64>,
-    pub(crate) is_percent: bool,
-    /// Percentage points, and hundredths of them.
-    pub(crate) is_points: bool,
-    pub(crate) is_basis_points: bool,
-    pub(crate) is_per_unit: bool,
-    /// `days`, `x`.
-    pub(crate) name: String,
+    /// How much of it makes a whole: 100 per cent or points, 10,000 basis points.
+    pub(crate) per_whole: Option<u32>,
+    is_per_unit: bool,
+    /// `days`, `x`, `percentage points`.
+    name: String,
 }
 
 impl StatedUnit {
     /// The unit, and what the value itself says: `$1,749 million`.
-    pub(crate) fn new(unit: &str, value: Option<&NumberMention>) -> Self {
+    pub(crate) fn new(unit: &str, value: &NumberMention) -> Self {
         let lower = unit.trim().to_lowercase();
-        let named = words(&lower);
-        let mut signs = lower.chars().map(|c| c.to_string());
-        let sign = signs.find_map(|c| Currency::from_word(&c));
-        let word = || named.iter().find_map(|(word, _)| Currency::from_word(word));
-        let scale = named.iter().find_map(|(word, _)| scale_of(word));
-        let is_points = says_any(&lower, &POINT_WORDS);
-        let is_basis_points = says_any(&lower, &BASIS_POINTS);
-        let is_percent = says(&lower, &PERCENT_WORDS) && !is_points && !is_basis_points;
+        let currencies = Currency::named_in_text(&lower);
+        let scale = words(&lower).iter().find_map(|(word, _)| scale_of(word));
+        let is_share = says(&lower, &PERCENT_WORDS);
+        let is_points = POINT_WORDS.occurs_in(&lower);
+        let is_plain = lower.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let is_name =
+            is_plain && !is_share && scale.is_none() && currencies.is_empty() && !is_points;
         Self {
-            currency: sign.or_else(word).or_else(|| value?.currency()),
-            scale: scale.or_else(|| value?.own_scale().map(whole)),
-            is_percent: is_percent || value.is_some_and(NumberMention::is_percent) && !is_points,
-            is_points,
-            is_basis_points,
+            currency: currencies.first().copied().or(value.currency()),
+            scale: scale.or(value.own_scale()),
+            per_whole: match () {
+                () if BASIS_POINTS.occurs_in(&lower) => Some(10_000),
+                () if is_points || is_share || value.is_percent() => Some(100),
+                () => None,
+            },
             is_per_unit: says(&lower, &PER_WORDS),
-            name: plain_name(&lower),
+            name: match is_points || is_name && lower.len() <= MAX_UNIT_CHARS {
+                true => unit.trim().to_owned(),
+                false => String::new(),
+            },
+        }
+    }
+
+    /// What follows a ratio.
+    pub(crate) fn ratio_name(&self) -> &str {
+        match self.per_whole {
+            Some(_) if self.name.is_empty() => "%",
+            _ => &self.name,
         }
     }
 
     /// Whether a page contradicts it.
     pub(crate) fn contradicts(&self, own: &CellUnit) -> bool {
-        let currency_differs = self.currency.is_some_and(|stated| {
-            own.is_percent || own.is_count || own.currency.is_some_and(|own| own != stated)
-        });
         let scale_differs = self
             .scale
             .is_some_and(|stated| own.is_percent || own.scale.is_some_and(|own| own != stated));
-        let is_percent = self.is_percent || self.is_points || self.is_basis_points;
+        let currency_differs = self.currency.is_some_and(|stated| {
+            own.is_percent || own.is_count || own.currency.is_some_and(|own| own != stated)
+        });
         currency_differs
             || scale_differs
-            || is_percent && !own.is_percent
+            || self.per_whole.is_some() && !own.is_percent
             || self.is_per_unit && !own.is_per_unit && own.scale != Some(1)
     }
 }
 
-fn says_any(text: &str, phrases: &[&str]) -> bool {
-    phrases.iter().any(|phrase| text.contains(phrase))
-}
-
-// What is left of a unit without currency, scale and signs.
-fn plain_name(lower: &str) -> String {
-    let is_name = lower.chars().all(|c| c.is_alphabetic() || c == ' ');
-    let mut words = lower.split(' ');
-    let has_known = words.any(|word| scale_of(word).is_some() || CURRENCIES.get(word).is_some())
-        || says(lower, &PERCENT_WORDS);
-    match is_name && !has_known && lower.len() <= MAX_UNIT_CHARS {
-        true => lower.to_owned(),
-        false => String::new(),
-    }
-}
-
-// `millions` is 1,000,000.
-fn scale_of(word: &str) -> Option<u64> {
-    let factor: f64 = NUMBER_SCALES.get(word)?.parse().ok()?;
-    Some(whole(factor))
-}
-
-// Scales are powers of a thousand.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(crate) fn whole(scale: f64) -> u64 {
-    scale as u64
-}
-
-/// What a figure with such a unit measures.
-pub(crate) fn measure_of(unit: &CellUnit) -> Measure {
-    match unit {
-        CellUnit {
-            is_percent: true, ..
-        } => Measure::Percent,
-        CellUnit { is_count: true, .. } => Measure::Count,
-        CellUnit {
-            is_per_unit: true,
-            currency,
-            ..
-        } => Measure::PerUnit(*currency),
-        CellUnit {
-            currency: Some(currency),
-            ..
-        } => Measure::Money(Some(*currency)),
-        CellUnit { .. } => Measure::Unknown,
-    }
-}
-
 fn sign_of(currency: Currency) -> &'static str {
-    CURRENCIES
-        .iter()
-        .map(|(sign, _)| *sign)
-        .find(|sign| {
-            !sign.chars().any(char::is_alphanumeric) && Currency::from_word(sign) == Some(currency)
-        })
+    let signs = CURRENCIES.iter().map(|(sign, _)| *sign);
+    let mut signs = signs.filter(|sign| !sign.chars().any(char::is_alphanumeric));
+    signs
+        .find(|sign| Currency::from_word(sign) == Some(currency))
         .unwrap_or_default()
 }
 
-fn scale_word(scale: u64) -> &'static str {
-    let mut factor = 1;
-    for word in SPOKEN_SCALES.iter() {
-        factor *= THOUSAND;
-        if factor == scale {
-            return word;
-        }
-    }
-    ""
-}
-
-/// A figure as it is shown, and its unit. `digits` have no sign; without a known scale nothing but the number is shown.
+/// A figure as it is shown, and its unit; `name` is that of a ratio. Without a known scale nothing but the number is shown.
 pub(crate) fn printed(
-    digits: &str,
-    is_negative: bool,
+    number: &NumberMention,
     measure: Measure,
     scale: Option<u64>,
+    name: &str,
 ) -> (String, String) {
-    let sign = if is_negative { "-" } else { "" };
-    let (currency, scale) = match (measure, scale) {
-        (Measure::Percent, _) => return (format!("{sign}{digits}%"), "%".to_owned()),
-        (_, None) => ("", ""),
-        (Measure::Money(Some(currency)) | Measure::PerUnit(Some(currency)), Some(scale)) => {
-            (sign_of(currency), scale_word(scale))
-        }
-        (_, Some(scale)) => ("", scale_word(scale)),
-    };
-    let text = format!("{sign}{currency}{digits} {scale}");
-    let unit = format!("{currency} {scale}");
+    let sign = if number.is_negative() { "-" } else { "" };
+    let digits = &number.digits;
+    if measure.is_ratio() {
+        let space = if name.len() == 1 { "" } else { " " };
+        let text = format!("{sign}{digits}{space}{name}");
+        return (text.trim_end().to_owned(), name.to_owned());
+    }
+    let currency = measure.currency.filter(|_| scale.is_some());
+    let currency = currency.map_or("", sign_of);
+    let word = SPOKEN_SCALES
+        .iter()
+        .find(|word| scale.is_some() && scale_of(word) == scale)
+        .copied()
+        .unwrap_or_default();
+    let text = format!("{sign}{currency}{digits} {word}");
+    let unit = format!("{currency} {word}");
     (text.trim().to_owned(), unit.trim().to_owned())
 }
 
@@ -163,44 +135,59 @@ mod tests {
     #[test]
     fn stated_units_are_read_in_usual_writings() {
         let million = Some(1_000_000);
-        for (unit, currency, scale, is_percent, is_per_unit, name) in [
-            ("$ million", true, million, false, false, ""),
-            ("millions of dollars", true, million, false, false, ""),
-            ("USD", true, None, false, false, ""),
-            ("$ per share", true, None, false, true, ""),
-            ("%", false, None, true, false, ""),
-            ("percent", false, None, true, false, ""),
-            ("percentage points", false, None, false, false, ""),
-            ("million", false, million, false, false, ""),
-            ("days", false, None, false, false, "days"),
-            ("", false, None, false, false, ""),
+        let value = stated_number("5").unwrap();
+        for (unit, currency, scale, per_whole, is_per_unit, name) in [
+            ("$ million", true, million, None, false, ""),
+            ("millions of dollars", true, million, None, false, ""),
+            ("USD", true, None, None, false, ""),
+            ("$ per share", true, None, None, true, ""),
+            ("%", false, None, Some(100), false, "%"),
+            ("percent", false, None, Some(100), false, "%"),
+            (
+                "percentage points",
+                false,
+                None,
+                Some(100),
+                false,
+                "percentage points",
+            ),
+            (
+                "basis points",
+                false,
+                None,
+                Some(10_000),
+                false,
+                "basis points",
+            ),
+            ("bps", false, None, Some(10_000), false, "bps"),
+            ("million", false, million, None, false, ""),
+            ("days", false, None, None, false, "days"),
+            ("", false, None, None, false, ""),
         ] {
-            let read = StatedUnit::new(unit, None);
+            let read = StatedUnit::new(unit, &value);
             assert_eq!(read.currency.is_some(), currency, "{unit}");
             assert_eq!(read.scale, scale, "{unit}");
-            assert_eq!(read.is_percent, is_percent, "{unit}");
+            assert_eq!(read.per_whole, per_whole, "{unit}");
             assert_eq!(read.is_per_unit, is_per_unit, "{unit}");
-            assert_eq!(read.name, name, "{unit}");
+            assert_eq!(read.ratio_name(), name, "{unit}");
         }
     }
 
     #[test]
     fn figures_are_shown_with_their_units() {
-        let dollars = Measure::Money(Some(Currency::Dollar));
-        for (digits, is_negative, measure, scale, expected) in [
-            ("1,749", true, dollars, Some(1_000_000), "-$1,749 million"),
-            ("1,749", false, dollars, None, "1,749"),
-            ("5.1", false, Measure::Percent, Some(1), "5.1%"),
-            ("31", false, Measure::Count, Some(1), "31"),
-            (
-                "1.25",
-                false,
-                Measure::PerUnit(Some(Currency::Dollar)),
-                Some(1),
-                "$1.25",
-            ),
+        let of = |powers: (i32, i32)| Measure {
+            powers: Some(powers),
+            currency: (powers.0 == 1).then_some(Currency::Dollar),
+        };
+        for (value, powers, scale, expected) in [
+            ("(1,749)", (1, 0), Some(1_000_000), "-$1,749 million"),
+            ("1,749", (1, 0), None, "1,749"),
+            ("5.1", (0, 0), Some(1), "5.1%"),
+            ("31", (0, 1), Some(1), "31"),
+            ("1.25", (1, -1), Some(1), "$1.25"),
         ] {
-            assert_eq!(printed(digits, is_negative, measure, scale).0, expected);
+            let number = stated_number(value).unwrap();
+            assert_eq!(printed(&number, of(powers), scale, "%").0, expected);
         }
     }
 }

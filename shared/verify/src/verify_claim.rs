@@ -1,9 +1,6 @@
 //! Checks a claim: its quotes, its figures, and what its statement says outside of them.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
-
-use stemma_reading::text_words::blank;
+use stemma_reading::tables::FigureTable;
 
 use super::bind::bind_copied;
 use super::claim::{BoundFigure, ClaimState, StatedClaim, StatedFigure, VerifiedClaim};
@@ -11,8 +8,8 @@ use super::computed::bind_computed;
 use super::direction::{check_directions, direction_of};
 use super::evidence::Evidence;
 use super::formula::Formula;
-use super::labels::Labels;
-use super::meaning::NamedResult;
+use super::labels::check_labels;
+use super::meaning::check_meaning;
 use super::statement::Statement;
 use super::template::{FilledText, Template, is_name};
 
@@ -26,285 +23,157 @@ pub fn verify_claim(
     evidence: &[Option<Evidence<'_>>],
     earlier: &[BoundFigure],
 ) -> VerifiedClaim {
-    let template = match Template::parse(&claim.statement) {
-        Ok(template) if claim.figures.len() <= MAX_FIGURES => template,
-        Ok(_) => return unreadable(claim, "the claim has too many figures".into()),
-        Err(reason) => return unreadable(claim, reason),
+    let template = Template::new(&claim.statement);
+    let (own, bound) = bind_figures(claim, evidence, earlier, &template.bare());
+    let find = |name: &str| {
+        let own = own.iter().find(|figure| figure.name == name);
+        own.or_else(|| earlier.iter().rfind(|figure| figure.name == name))
     };
-    let mut figures = ClaimFigures::new(earlier);
-    figures.bind(claim, evidence, &template);
-    let filled = template.fill(&|name| figures.find(name));
-    let reason = check_quotes(evidence)
-        .or(figures.reason.take())
-        .or_else(|| template.problem(&|name| figures.find(name)))
-        .or_else(|| {
-            let text = filled.with_other_unit()?;
-            Some(format!("another unit is next to {text}"))
-        })
-        .or_else(|| figures.check_statement(&filled, evidence).err());
-    let used = figures.used(claim, &template);
-    let is_computed = used.iter().any(|figure| figure.is_computed());
-    let state = match reason {
-        Some(_) => ClaimState::Unverified,
-        None if is_computed => ClaimState::Computed,
-        None if evidence.is_empty() => ClaimState::Unverified,
-        None if used.is_empty() => ClaimState::Quoted,
-        None => ClaimState::Verified,
+    let filled = template.fill(&find);
+    let placed = filled.figures.iter().chain(&filled.periods);
+    let used = own.iter().chain(placed.map(|placed| placed.figure));
+    let used = used.filter(|figure| figure.is_found);
+    let is_computed = used.clone().any(BoundFigure::is_computed);
+    let checked = check_quotes(evidence)
+        .and(bound)
+        .and(filled.problem.clone().map_or(Ok(()), Err))
+        .and_then(|()| check_statement(&filled, evidence, &find))
+        .and(match is_computed || !evidence.is_empty() {
+            true => Ok(()),
+            false => Err("it cites nothing".into()),
+        });
+    let state = match checked {
+        Err(_) => ClaimState::Unverified,
+        Ok(()) if is_computed => ClaimState::Computed,
+        Ok(()) if used.count() == 0 => ClaimState::Quoted,
+        Ok(()) => ClaimState::Verified,
     };
-    let has_source = reason.is_some() || state != ClaimState::Unverified;
     VerifiedClaim {
         state,
+        earlier: earlier_names(claim, &template, earlier),
         text: filled.text,
-        reason: reason.or_else(|| (!has_source).then(|| "it cites nothing".to_owned())),
-        earlier: figures.earlier_names(claim, &template),
-        figures: figures.in_order(claim),
-    }
-}
-
-fn unreadable(claim: &StatedClaim, reason: String) -> VerifiedClaim {
-    VerifiedClaim {
-        state: ClaimState::Unverified,
-        text: claim.statement.clone(),
-        figures: Vec::new(),
-        earlier: Vec::new(),
-        reason: Some(reason),
+        figures: own,
+        reason: checked.err(),
     }
 }
 
 // Of a figure that two readers of a scan read differently, nobody knows which is right.
-fn check_quotes(evidence: &[Option<Evidence<'_>>]) -> Option<String> {
+fn check_quotes(evidence: &[Option<Evidence<'_>>]) -> Result<(), String> {
     for cited in evidence {
         let Some(cited) = cited else {
-            return Some("it cites a passage that was not shown".to_owned());
+            return Err("it cites a passage that was not shown".into());
         };
         if !cited.quote.matched.is_verbatim() {
-            return Some(format!(
-                "\"{}\" is not on the cited page",
-                cited.quote.quote
-            ));
+            let quote = &cited.quote.quote;
+            return Err(format!("\"{quote}\" is not on the cited page"));
         }
         if let Some(disputed) = &cited.quote.disputed {
             let text = &disputed.text;
-            return Some(match disputed.other.as_str() {
+            return Err(match disputed.other.as_str() {
                 "" => format!("text recognition read `{text}`, and a second reader nothing"),
                 other => format!("text recognition read `{text}`, and a second reader `{other}`"),
             });
         }
     }
+    Ok(())
+}
+
+// The figures of a claim in order, and why the first one that was not found was not.
+fn bind_figures(
+    claim: &StatedClaim,
+    evidence: &[Option<Evidence<'_>>],
+    earlier: &[BoundFigure],
+    bare: &str,
+) -> (Vec<BoundFigure>, Result<(), String>) {
+    let stated = claim.figures.get(..MAX_FIGURES).unwrap_or(&claim.figures);
+    let (open, copied): (Vec<usize>, Vec<usize>) =
+        (0..stated.len()).partition(|at| !stated[*at].formula.trim().is_empty());
+    let order = [copied, open.clone()].concat();
+    let mut results: Vec<Result<BoundFigure, String>> = stated
+        .iter()
+        .map(|figure| bind_copied(figure, evidence, bare))
+        .collect();
+    for at in &open {
+        results[*at] = Err(String::new());
+    }
+    let direction = direction_of(bare);
+    // A formula may use the results of others.
+    for at in open.iter().cycle().take(open.len() * open.len()) {
+        if results[*at].is_ok() {
+            continue;
+        }
+        results[*at] = bind_computed(
+            &stated[*at],
+            &|name| {
+                let own = results.iter().flatten();
+                let earlier = earlier.iter().filter(|figure| figure.is_found);
+                let mut known = own.chain(earlier.rev());
+                known.find(|figure| figure.name == name)
+            },
+            direction,
+        );
+    }
+    let too_many = (stated.len() < claim.figures.len()).then(|| "it has too many figures".into());
+    let reason = too_many.or_else(|| wrong_name(claim, earlier)).or_else(|| {
+        let mut errors = order.iter().filter_map(|at| results[*at].clone().err());
+        errors.next()
+    });
+    let figures = stated.iter().zip(results);
+    let figures = figures.map(|(stated, result)| match result {
+        Ok(bound) => bound,
+        Err(_) => BoundFigure::not_found(stated),
+    });
+    (figures.collect(), reason.map_or(Ok(()), Err))
+}
+
+fn wrong_name(claim: &StatedClaim, earlier: &[BoundFigure]) -> Option<String> {
+    let mut taken: Vec<&str> = earlier.iter().map(|figure| figure.name.as_str()).collect();
+    for StatedFigure { name, .. } in &claim.figures {
+        if !is_name(name) || taken.contains(&name.as_str()) {
+            return Some(format!("`{name}` is not the name of one figure"));
+        }
+        taken.push(name);
+    }
     None
 }
 
-/// The figures of a claim by name, with those of earlier claims.
-struct ClaimFigures<'k> {
-    earlier: &'k [BoundFigure],
-    own: BTreeMap<String, BoundFigure>,
-    /// Why the first one that was not found was not.
-    reason: Option<String>,
+fn check_statement<'k>(
+    filled: &FilledText<'k>,
+    evidence: &[Option<Evidence<'_>>],
+    find: &dyn Fn(&str) -> Option<&'k BoundFigure>,
+) -> Result<(), String> {
+    let cited: Vec<&Evidence<'_>> = evidence.iter().flatten().collect();
+    Statement::new(filled, &cited).check()?;
+    let figures = || filled.figures.iter().map(|placed| placed.figure);
+    let tables = cited.iter().flat_map(|one| &one.tables).copied();
+    let tables: Vec<&FigureTable> = tables
+        .filter(|table| {
+            let mut cells = figures().flat_map(|figure| &figure.cells);
+            cells.any(|cell| cell.is_in(table))
+        })
+        .collect();
+    check_labels(filled, &tables)?;
+    for figure in figures().filter(|figure| figure.is_computed()) {
+        let formula = Formula::parse(&figure.formula)?;
+        let inputs: Vec<&BoundFigure> = formula.names().into_iter().filter_map(find).collect();
+        check_meaning(&filled.bare, figure, &inputs)?;
+    }
+    check_directions(filled)
 }
 
-impl<'k> ClaimFigures<'k> {
-    fn new(earlier: &'k [BoundFigure]) -> Self {
-        Self {
-            earlier,
-            own: BTreeMap::new(),
-            reason: None,
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<&BoundFigure> {
-        let own = self.own.get(name);
-        own.or_else(|| self.earlier.iter().rfind(|figure| figure.name == name))
-    }
-
-    fn find_bound(&self, name: &str) -> Option<&BoundFigure> {
-        self.find(name).filter(|figure| figure.is_found)
-    }
-
-    // Its own figures, and earlier ones that its statement shows.
-    fn used(&self, claim: &StatedClaim, template: &Template) -> Vec<&BoundFigure> {
-        let own = claim.figures.iter().map(|figure| figure.name.as_str());
-        let names = own.chain(template.names());
-        names.filter_map(|name| self.find_bound(name)).collect()
-    }
-
-    fn earlier_names(&self, claim: &StatedClaim, template: &Template) -> Vec<String> {
-        let formulas = claim
-            .figures
-            .iter()
-            .map(|figure| Formula::parse(&figure.formula));
-        let formulas: Vec<Formula> = formulas.filter_map(Result::ok).collect();
-        let names = formulas
-            .iter()
-            .flat_map(Formula::names)
-            .chain(template.names());
-        let mut earlier: Vec<String> = Vec::new();
-        for name in names {
-            let is_earlier = self.earlier.iter().any(|figure| figure.name == name);
-            if is_earlier && !self.own.contains_key(name) && !earlier.iter().any(|one| one == name)
-            {
-                earlier.push(name.to_owned());
-            }
-        }
-        earlier
-    }
-
-    fn bind(
-        &mut self,
-        claim: &StatedClaim,
-        evidence: &[Option<Evidence<'_>>],
-        template: &Template,
-    ) {
-        let bare = template.bare();
-        let mut names: Vec<&str> = Vec::new();
-        for figure in &claim.figures {
-            let is_taken = names.contains(&figure.name.as_str())
-                || self.earlier.iter().any(|one| one.name == figure.name);
-            if !is_name(&figure.name) || is_taken {
-                let reason = format!("`{}` is not the name of one figure", figure.name);
-                self.reason.get_or_insert(reason);
-            }
-            names.push(&figure.name);
-        }
-        let (copied, mut open): (Vec<&StatedFigure>, Vec<&StatedFigure>) = claim
-            .figures
-            .iter()
-            .partition(|figure| figure.formula.trim().is_empty());
-        for figure in copied {
-            self.keep(figure, bind_copied(figure, evidence, &bare));
-        }
-        let direction = direction_of(&bare);
-        // A formula may use the results of others.
-        while !open.is_empty() {
-            let results: Vec<_> = open
-                .iter()
-                .map(|figure| (*figure, self.compute(figure, direction)))
-                .collect();
-            let count = open.len();
-            let is_last = results.iter().all(|(_, result)| result.is_err());
-            open.clear();
-            for (figure, result) in results {
-                match result {
-                    Err(_) if !is_last => open.push(figure),
-                    result => self.keep(figure, result),
-                }
-            }
-            if open.len() == count {
-                break;
-            }
-        }
-    }
-
-    fn compute(
-        &self,
-        figure: &StatedFigure,
-        direction: Option<Ordering>,
-    ) -> Result<BoundFigure, String> {
-        bind_computed(
-            figure,
-            &|name| self.find_bound(name).filter(|_| name != figure.name),
-            direction,
-        )
-    }
-
-    fn keep(&mut self, figure: &StatedFigure, result: Result<BoundFigure, String>) {
-        match result {
-            Ok(bound) => {
-                self.own.insert(figure.name.clone(), bound);
-            }
-            Err(reason) => {
-                self.reason.get_or_insert(reason);
-                let as_stated = BoundFigure::not_found(figure);
-                self.own.insert(figure.name.clone(), as_stated);
-            }
-        }
-    }
-
-    fn check_statement(
-        &self,
-        filled: &FilledText,
-        evidence: &[Option<Evidence<'_>>],
-    ) -> Result<(), String> {
-        let cited: Vec<&Evidence<'_>> = evidence.iter().flatten().collect();
-        let find = |name: &str| self.find(name);
-        let statement = Statement::new(filled, &cited, &find);
-        statement.check_digits()?;
-        statement.check_periods()?;
-        statement.check_companies()?;
-        self.check_labels(filled, evidence)?;
-        self.check_meaning(filled)?;
-        check_directions(filled, &find)
-    }
-
-    fn check_meaning(&self, filled: &FilledText) -> Result<(), String> {
-        let placeholders = filled.figures.iter().chain(&filled.periods);
-        let statement = blank(&filled.text, placeholders.map(|(at, _)| at));
-        let computed = filled
-            .figures
-            .iter()
-            .filter_map(|(_, name)| self.find(name))
-            .filter(|figure| figure.is_computed());
-        for figure in computed {
-            let formula = Formula::parse(&figure.formula).map_err(|error| error.to_string())?;
-            let inputs = formula
-                .names()
-                .into_iter()
-                .filter_map(|name| self.find(name));
-            let named = NamedResult {
-                statement: &statement,
-                figure,
-                inputs: inputs.collect(),
-            };
-            named.check()?;
-        }
-        Ok(())
-    }
-
-    fn check_labels(
-        &self,
-        filled: &FilledText,
-        evidence: &[Option<Evidence<'_>>],
-    ) -> Result<(), String> {
-        let figures = filled.figures.iter().map(|(_, name)| self.find(name));
-        let labels = Labels::new(filled, figures.collect());
-        for (index, (_, name)) in filled.figures.iter().enumerate() {
-            // Figures of earlier claims have other evidence.
-            let Some(figure) = self.own.get(name) else {
-                continue;
-            };
-            let cited = figure.citation.and_then(|at| evidence.get(at)?.as_ref());
-            let Some((cited, cell)) = cited.zip(figure.cells.first()) else {
-                continue;
-            };
-            let id = cell.table.rsplit('#').next();
-            let table = cited
-                .tables
-                .iter()
-                .find(|table| Some(table.id.as_str()) == id);
-            if let Some(table) = table {
-                labels.check(index, table)?;
-            }
-        }
-        let used = filled
-            .figures
-            .iter()
-            .filter_map(|(_, name)| self.find(name));
-        let used: Vec<&str> = used
-            .flat_map(|figure| figure.cells.iter().map(|cell| cell.table.as_str()))
-            .collect();
-        for table in evidence.iter().flatten().flat_map(|cited| &cited.tables) {
-            let id = format!("#{}", table.id);
-            if used.iter().any(|used| used.ends_with(&id)) {
-                labels.check_rows(table)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn in_order(mut self, claim: &StatedClaim) -> Vec<BoundFigure> {
-        claim
-            .figures
-            .iter()
-            .filter_map(|figure| self.own.remove(&figure.name))
-            .collect()
-    }
+// Names of figures of earlier claims that the statement and the formulas of a claim use.
+fn earlier_names(
+    claim: &StatedClaim,
+    template: &Template<'_>,
+    earlier: &[BoundFigure],
+) -> Vec<String> {
+    let formulas = claim.figures.iter().map(|figure| figure.formula.as_str());
+    let formulas: Vec<Formula<'_>> = formulas.flat_map(Formula::parse).collect();
+    let used = formulas.iter().flat_map(Formula::names);
+    let used: Vec<&str> = used.chain(template.names()).collect();
+    let names = earlier.iter().map(|figure| &figure.name);
+    names
+        .filter(|name| used.contains(&name.as_str()))
+        .cloned()
+        .collect()
 }

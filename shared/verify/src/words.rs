@@ -39,8 +39,3 @@ impl Stems {
             .collect()
     }
 }
-
-/// Whether one list of words ends with another.
-pub(crate) fn ends_with(words: &[String], end: &[String]) -> bool {
-    !end.is_empty() && words.ends_with(end)
-}

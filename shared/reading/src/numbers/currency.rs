@@ -1,6 +1,7 @@
 //! Currencies and scales, as pages declare them.
 
-use crate::vocabulary::CURRENCIES;
+use super::lexing::scale_of;
+use crate::vocabulary::{CURRENCIES, NUMBER_SCALES};
 
 /// A currency, as far as signs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Currency {
     }
 
     /// The currencies of the signs and words of a text, in order.
-    pub(crate) fn named_in_text(text: &str) -> Vec<Self> {
+    pub fn named_in_text(text: &str) -> Vec<Self> {
         Self::named_in(&text.to_lowercase())
     }
 
@@ -39,12 +40,12 @@ impl Currency {
 }
 
 /// The scales that a page declares for its numbers: `(in millions)`.
-pub fn scales(page: &str) -> Vec<f64> {
+pub fn scales(page: &str) -> Vec<u64> {
     let lower = page.to_lowercase();
-    [("thousands", 1e3), ("millions", 1e6), ("billions", 1e9)]
-        .into_iter()
-        .filter(|(word, _)| declares_scale(&lower, word))
-        .map(|(_, scale)| scale)
+    NUMBER_SCALES
+        .iter()
+        .filter(|(word, _)| word.ends_with('s') && declares_scale(&lower, word))
+        .filter_map(|(word, _)| scale_of(word))
         .collect()
 }
 

@@ -263,7 +263,8 @@ fn previous_word(chars: &[char], at: usize) -> String {
         .to_lowercase()
 }
 
-fn scale_of(word: &str) -> Option<f64> {
+/// `millions` is 1,000,000.
+pub fn scale_of(word: &str) -> Option<u64> {
     NUMBER_SCALES.get(word)?.parse().ok()
 }
 

@@ -50,7 +50,7 @@ impl FigureTable {
         let own_scale = number.as_ref().and_then(NumberMention::own_scale);
         let declared = single_scale(&row.label).or_else(|| single_scale(head));
         CellUnit {
-            scale: match own_scale.map(whole).or(declared) {
+            scale: match own_scale.or(declared) {
                 Some(scale) => Some(scale),
                 None if is_percent || is_per_unit => Some(1),
                 None if is_count && self.excepts_counts() => Some(1),
@@ -180,15 +180,9 @@ fn counts(row: &TableRow) -> bool {
 
 fn single_scale(text: &str) -> Option<u64> {
     match scales(text)[..] {
-        [scale] => Some(whole(scale)),
+        [scale] => Some(scale),
         _ => None,
     }
-}
-
-// Scales are powers of a thousand.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole(scale: f64) -> u64 {
-    scale as u64
 }
 
 fn signs<'a>(cells: impl Iterator<Item = &'a Option<TableCell>>) -> Vec<Currency> {

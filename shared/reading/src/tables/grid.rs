@@ -17,7 +17,7 @@ use crate::cells::without_breaks;
 use crate::lines::LineKind;
 use crate::numbers::numbers;
 use crate::period::{head_period, is_only_period, period_mentions};
-use crate::tables::placement::{shares_of_page, text_rect};
+use crate::tables::placement::text_rect;
 use crate::tables::surroundings::{is_title, unit_of};
 use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
 
@@ -418,7 +418,7 @@ impl SegmentReader<'_> {
         let rect = place.and_then(|place| {
             let page = self.pages.get(place.page)?;
             let rect = text_rect(page, place.line, &(place.start..place.end))?;
-            Some(shares_of_page(page, rect))
+            Some(page.shares(rect))
         });
         TableCell {
             text: cell.text.clone(),

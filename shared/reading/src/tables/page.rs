@@ -17,7 +17,7 @@ pub(crate) const CELL_GAP: f32 = 2.0;
 /// The lines of a page with the cells at their ends.
 pub(crate) struct TablePage<'a> {
     lines: Vec<TableLine<'a>>,
-    scales: Vec<f64>,
+    scales: Vec<u64>,
 }
 
 struct TableLine<'a> {
@@ -115,7 +115,7 @@ impl<'a> TablePage<'a> {
     }
 
     // The nearest declaration above the row, else any of the page.
-    pub(crate) fn scales_above(&self, at: usize) -> Vec<f64> {
+    pub(crate) fn scales_above(&self, at: usize) -> Vec<u64> {
         let declared = (0..=at).rev().map(|at| {
             let next = self.lines.get(at + 1).map_or("", |line| line.text);
             match scales(self.lines[at].text) {

@@ -65,11 +65,9 @@ impl GridTable {
     }
 }
 
-// Scales are powers of a thousand.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn single_scale(scales: &[f64]) -> Option<u64> {
+fn single_scale(scales: &[u64]) -> Option<u64> {
     match scales {
-        [scale] if *scale >= 1.0 => Some(*scale as u64),
+        [scale] => Some(*scale),
         _ => None,
     }
 }

@@ -188,6 +188,18 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
 }
 
 #[test]
+fn a_row_of_a_table_that_was_not_read_is_no_sentence() {
+    let row = "Net sales 1,749 1,603";
+    let mut text = document(&format!("Some words about the year.\n{row}"));
+    text.reading.tables.clear();
+    for value in ["1,749", "1,603"] {
+        for statement in ["Net sales were {a}.", "Net sales were {a} in 2022."] {
+            assert!(!text.shows(&claim(statement, row, value, "")));
+        }
+    }
+}
+
+#[test]
 fn what_a_statement_says_besides_is_on_the_page() {
     let text = document(
         "Note 5. Under Item 7 of Form 10-K, 3M had 31 stores in three states on December 31, 2022.

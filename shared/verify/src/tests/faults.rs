@@ -1,230 +1,15 @@
 //! Faults of one kind each in claims about generated statements.
 
-use super::generated::{
-    CAPEX, CASH_FLOW, COST, CURRENT_ASSETS, CURRENT_LIABILITIES, INVENTORIES, NET, OPERATING,
-    PER_SHARE, RECEIVABLES, REVENUE, ROWS, Random, Table,
-};
-use super::{citation, computed, copied, is_shown};
+use super::generated::{CAPEX, CASH_FLOW, COST, NET, OPERATING, ROWS, Random, Table};
+use super::plans::{Form, Plan, plan, result, right_claim, value_of};
+use super::{citation, is_shown};
+use crate::meaning::lines_of;
 use crate::{ClaimState, StatedClaim};
 
 const RIGHT: usize = 400;
 const INJECTIONS: usize = 200;
 // A table takes longer to read than a claim to check.
 const CLAIMS_OF_TABLE: usize = 4;
-const NAMES: [&str; 3] = ["a", "b", "c"];
-
-/// What a claim is about, so that faults can be put into it.
-#[derive(Clone)]
-struct Plan {
-    /// With placeholders.
-    statement: String,
-    inputs: Vec<(usize, i32)>,
-    /// Empty for a copied figure.
-    formula: &'static str,
-    form: Form,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Percent,
-    Times,
-    Money,
-    Copied,
-}
-
-// The value of a formula over a, b and c, in the units of the table.
-fn value_of(formula: &str, values: &[f64]) -> f64 {
-    let [a, b, c] = [0, 1, 2].map(|at| values.get(at).copied().unwrap_or(0.0));
-    match formula {
-        "(a - b) / a" => (a - b) / a,
-        "(a - b) / b" => (a - b) / b,
-        "(a - b) / b * 100" => (a - b) / b,
-        "(a - b) / c" => (a - b) / c,
-        "a / b" => a / b,
-        "abs(b) / a * 100" => b.abs() / a,
-        "a + b" => a + b,
-        "a - b" => a - b,
-        "avg(a, b)" => f64::midpoint(a, b),
-        "b / a" => b / a,
-        "a * b" => a * b,
-        "(b - a) / a" => (b - a) / a,
-        "a + b / 2" => a + b / 2.0,
-        "(a - c) / b" => (a - c) / b,
-        other => panic!("{other}"),
-    }
-}
-
-fn plan(table: &Table, random: &mut Random) -> Plan {
-    let year = 2022;
-    let other = *table
-        .years
-        .iter()
-        .filter(|other| **other < year)
-        .max()
-        .unwrap();
-    let label = |row: usize| table.labels[row].to_lowercase();
-    let plan =
-        |statement: String, inputs: &[(usize, i32)], formula: &'static str, form: Form| Plan {
-            statement,
-            inputs: inputs.to_vec(),
-            formula,
-            form,
-        };
-    let rise = |row: usize| match table.value(row, year).abs() > table.value(row, other).abs() {
-        true => "grew",
-        false => "fell",
-    };
-    match random.below(14) {
-        0..4 => {
-            let row = random.below(ROWS.len());
-            let year = table.years[random.below(table.years.len())];
-            let when = match random.below(3) {
-                0 => format!("in {year}"),
-                1 => format!("in fiscal year {year}"),
-                _ => "in {a.period}".to_owned(),
-            };
-            let subject = match random.below(3) {
-                0 => format!("{} of Acme was", table.labels[row]),
-                1 => format!("Acme's {} came to", label(row)),
-                _ => "The amount reported was".to_owned(),
-            };
-            plan(
-                format!("{subject} {{a}} {when}."),
-                &[(row, year)],
-                "",
-                Form::Copied,
-            )
-        }
-        4 => plan(
-            "Acme's gross margin was {m} in {m.period}.".into(),
-            &[(REVENUE, year), (COST, year)],
-            "(a - b) / a",
-            Form::Percent,
-        ),
-        5 => plan(
-            "The current ratio was {m} at the end of 2022.".into(),
-            &[(CURRENT_ASSETS, year), (CURRENT_LIABILITIES, year)],
-            "a / b",
-            Form::Times,
-        ),
-        6 => plan(
-            "Free cash flow was {m} in {a.period}.".into(),
-            &[(CASH_FLOW, year), (CAPEX, year)],
-            "a + b",
-            Form::Money,
-        ),
-        7 => plan(
-            "The operating margin came to {m} in 2022.".into(),
-            &[(OPERATING, year), (REVENUE, year)],
-            "a / b",
-            Form::Percent,
-        ),
-        8 | 9 => {
-            let row = [REVENUE, NET, RECEIVABLES, PER_SHARE][random.below(4)];
-            plan(
-                format!(
-                    "{} {} by {{m}} from {other} to {{a.period}}.",
-                    table.labels[row],
-                    rise(row)
-                ),
-                &[(row, year), (row, other)],
-                ["(a - b) / b", "(a - b) / b * 100"][random.below(2)],
-                Form::Percent,
-            )
-        }
-        10 => plan(
-            format!(
-                "Average {} was {{m}} over {other} and {year}.",
-                label(INVENTORIES)
-            ),
-            &[(INVENTORIES, year), (INVENTORIES, other)],
-            "avg(a, b)",
-            Form::Money,
-        ),
-        11 => plan(
-            format!(
-                "As a share of {}, capital expenditure was {{m}} in {{b.period}}.",
-                label(REVENUE)
-            ),
-            &[(REVENUE, year), (CAPEX, year)],
-            "abs(b) / a * 100",
-            Form::Percent,
-        ),
-        12 => {
-            let row = [REVENUE, NET, OPERATING][random.below(3)];
-            plan(
-                format!(
-                    "{} {} to {{a}} in {{a.period}} from {{b}} in {{b.period}}.",
-                    table.labels[row],
-                    rise(row)
-                ),
-                &[(row, year), (row, other)],
-                "",
-                Form::Copied,
-            )
-        }
-        _ => plan(
-            "The quick ratio was {m} in 2022.".into(),
-            &[
-                (CURRENT_ASSETS, year),
-                (INVENTORIES, year),
-                (CURRENT_LIABILITIES, year),
-            ],
-            "(a - b) / c",
-            Form::Times,
-        ),
-    }
-}
-
-fn result(table: &Table, plan: &Plan) -> (String, String) {
-    let values = plan
-        .inputs
-        .iter()
-        .map(|(row, year)| table.value(*row, *year) as f64);
-    let value = value_of(plan.formula, &values.collect::<Vec<_>>());
-    let per_share = plan.inputs.iter().any(|(row, _)| table.is_per_share(*row));
-    match plan.form {
-        Form::Percent => (format!("{:.1}", value * 100.0), "%".into()),
-        Form::Times => (format!("{value:.2}"), String::new()),
-        Form::Money | Form::Copied => {
-            assert!(!per_share);
-            (format!("{value:.0}"), table.unit(REVENUE))
-        }
-    }
-}
-
-fn right_claim(table: &Table, plan: &Plan) -> StatedClaim {
-    let inputs = plan.inputs.iter().zip(NAMES).zip(1..);
-    let mut figures: Vec<_> = inputs
-        .map(|(((row, year), name), citation)| {
-            let column = table.column(*year);
-            copied(
-                name,
-                citation,
-                [
-                    &table.printed(*row, column),
-                    &table.unit(*row),
-                    table.labels[*row],
-                    &table.heads[column],
-                ],
-            )
-        })
-        .collect();
-    if !plan.formula.is_empty() {
-        let (value, unit) = result(table, plan);
-        figures.push(computed("m", &value, &unit, plan.formula));
-    }
-    StatedClaim {
-        statement: plan.statement.clone(),
-        citations: plan
-            .inputs
-            .iter()
-            .map(|(row, _)| citation(table.line(*row)))
-            .collect(),
-        figures,
-        pictures: Vec::new(),
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
@@ -249,9 +34,15 @@ enum Fault {
     Quote,
     /// A number in the formula that no page has.
     Constant,
+    /// A formula of something else than the statement says, with its result.
+    Meaning,
+    /// An input of another row, with the result.
+    Operand,
+    /// Another row throughout, but the statement names the right one by another word than its label.
+    Synonym,
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 17] = [
     Fault::Column,
     Fault::ChangeColumn,
     Fault::Row,
@@ -266,7 +57,53 @@ const FAULTS: [Fault; 14] = [
     Fault::Direction,
     Fault::Quote,
     Fault::Constant,
+    Fault::Meaning,
+    Fault::Operand,
+    Fault::Synonym,
 ];
+
+// Other words for rows than their labels.
+const SYNONYMS: [(&str, usize); 5] = [
+    ("Capital expenditure", CAPEX),
+    ("Operating cash flow", CASH_FLOW),
+    ("Cost of products sold", COST),
+    ("Net profit", NET),
+    ("Operating profit", OPERATING),
+];
+
+fn synonym_claim(table: &Table, name: &str, row: usize, year: i32) -> StatedClaim {
+    let plan = Plan {
+        statement: format!("{name} was {{a}} in {{a.period}}."),
+        inputs: vec![(row, year)],
+        formula: "",
+        form: Form::Copied,
+    };
+    right_claim(table, &plan)
+}
+
+// A formula over the same inputs with another result.
+fn other_formula(table: &Table, plan: &Plan, random: &mut Random) -> Option<&'static str> {
+    let wrong: &[&'static str] = match plan.formula {
+        "(a - b) / a" => &["b / a", "(a - b) / b", "(b - a) / a", "a - b"],
+        "a / b" => &["b / a", "a - b", "a * b"],
+        "a + b" => &["a - b", "a / b", "avg(a, b)"],
+        "(a - b) / b" | "(a - b) / b * 100" => &["(a - b) / a", "a / b", "a - b"],
+        "avg(a, b)" => &["a + b", "a - b", "a + b / 2"],
+        "(a - b) / c" => &["(a - c) / b"],
+        _ => return None,
+    };
+    let formula = wrong[random.below(wrong.len())];
+    let right = result(table, plan);
+    let values = plan
+        .inputs
+        .iter()
+        .map(|(row, year)| table.value(*row, *year) as f64);
+    let values: Vec<f64> = values.collect();
+    let is_percent = plan.form == Form::Percent;
+    let shown = value_of(formula, &values) * if is_percent { 100.0 } else { 1.0 };
+    let is_same = (shown.abs() - right.0.parse::<f64>().ok()?.abs()).abs() < 0.06;
+    (!is_same).then_some(formula)
+}
 
 // The claim with a fault; `None` where the plan cannot have it.
 fn wrong_claim(
@@ -358,33 +195,34 @@ fn wrong_claim(
             };
         }
         Fault::Formula => {
-            let wrong: &[&'static str] = match plan.formula {
-                "(a - b) / a" => &["b / a", "(a - b) / b", "(b - a) / a", "a - b"],
-                "a / b" => &["b / a", "a - b", "a * b"],
-                "a + b" => &["a - b", "a / b", "avg(a, b)"],
-                "(a - b) / b" | "(a - b) / b * 100" => &["(a - b) / a", "a / b", "a - b"],
-                "avg(a, b)" => &["a + b", "a - b", "a + b / 2"],
-                "(a - b) / c" => &["(a - c) / b"],
-                _ => return None,
-            };
-            let formula = wrong[random.below(wrong.len())];
-            let right = result(table, plan);
+            claim.figures.last_mut()?.formula = other_formula(table, plan, random)?.into();
+        }
+        Fault::Meaning => {
             let wrong = Plan {
-                formula,
+                formula: other_formula(table, plan, random)?,
                 ..plan.clone()
             };
-            let values = plan
-                .inputs
-                .iter()
-                .map(|(row, year)| table.value(*row, *year) as f64);
-            let values: Vec<f64> = values.collect();
-            let is_percent = plan.form == Form::Percent;
-            let shown = value_of(wrong.formula, &values) * if is_percent { 100.0 } else { 1.0 };
-            let is_same = (shown.abs() - right.0.parse::<f64>().ok()?.abs()).abs() < 0.06;
-            if is_same {
+            claim = right_claim(table, &wrong);
+        }
+        Fault::Operand => {
+            let is_used = plan.inputs.iter().any(|(row, _)| *row == other_row);
+            if plan.formula.is_empty() || is_used || table.is_per_share(other_row) {
                 return None;
             }
-            claim.figures.last_mut()?.formula = formula.into();
+            let mut wrong = plan.clone();
+            wrong.inputs[at] = (other_row, year);
+            claim = right_claim(table, &wrong);
+            if claim.figures.last()?.value == right_claim(table, plan).figures.last()?.value {
+                return None;
+            }
+        }
+        Fault::Synonym => {
+            let (name, named) = SYNONYMS[random.below(SYNONYMS.len())];
+            // Of a row that is no known line, nobody knows what else it is called.
+            if other_row == named || lines_of(table.labels[other_row]).is_empty() {
+                return None;
+            }
+            claim = synonym_claim(table, name, other_row, year);
         }
         Fault::Entity => {
             let statement = &plan.statement;
@@ -466,6 +304,19 @@ fn right_claims_are_shown_with_the_figures_of_the_page() {
     }
     println!("{shown} of {RIGHT}");
     assert!(shown * 100 >= RIGHT * 97, "{shown}");
+}
+
+#[test]
+fn rows_may_be_named_by_other_words() {
+    let mut random = Random(0x5eed_2026_1132);
+    for _ in 0..20 {
+        let table = Table::new(&mut random);
+        for (name, row) in SYNONYMS {
+            let claim = synonym_claim(&table, name, row, 2022);
+            let verified = table.document.verify(&claim);
+            assert!(is_shown(&verified), "{claim:?}\n{verified:?}");
+        }
+    }
 }
 
 #[test]

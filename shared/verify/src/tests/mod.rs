@@ -1,10 +1,12 @@
 //! Right and wrong claims over generated pages in many layouts: right ones are shown as verified or computed, wrong ones never.
 
+mod columns;
 mod documents;
 mod faults;
 mod formulas;
 mod generated;
 mod hostile;
+mod plans;
 mod tables;
 mod tagged;
 

@@ -17,7 +17,12 @@ fn line(document: &Document, start: &str) -> String {
 }
 
 // A claim with one copied figure, which quotes the line that begins with `quote`.
-fn claim(document: &Document, statement: &str, quote: &str, figure: [&str; 4]) -> StatedClaim {
+pub(super) fn claim(
+    document: &Document,
+    statement: &str,
+    quote: &str,
+    figure: [&str; 4],
+) -> StatedClaim {
     StatedClaim {
         statement: statement.into(),
         citations: vec![citation(&line(document, quote))],
