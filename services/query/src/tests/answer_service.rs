@@ -185,7 +185,10 @@ async fn prompt_injection_in_page_text_has_no_effect() {
         for mode in AnswerMode::ALL {
             let question = AskRequest {
                 mode,
-                ..fixture.question("How did spending on traps go?", &["EVIL"])
+                ..fixture.question(
+                    "How did spending on traps, profits and tools go?",
+                    &["EVIL"],
+                )
             };
             let answer = fixture.ask(&question).await;
             let evil = fixture
