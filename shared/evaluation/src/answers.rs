@@ -442,8 +442,9 @@ fn verdict(text: &str) -> Option<String> {
 
 fn share_used(answer: &Answer) -> Option<f64> {
     let tokens = |is_counted: fn(&ReadSection) -> bool| -> u32 {
-        let sections = answer.sections.iter();
-        sections
+        answer
+            .sections
+            .iter()
             .filter(|section| is_counted(section))
             .map(|section| section.tokens)
             .sum()

@@ -97,8 +97,9 @@ impl OpenDoc {
 
     /// The lines of each table on a page, from its first row to its last, counted from 0.
     pub(super) fn table_lines(&self, page: u32) -> Vec<(usize, Range<usize>)> {
-        let tables = self.tables.iter().enumerate();
-        tables
+        self.tables
+            .iter()
+            .enumerate()
             .filter(|(_, table)| (table.pages.0..=table.pages.1).contains(&page))
             .filter_map(|(at, table)| {
                 let rows = table.rows.iter().filter(|row| row.page == page);

@@ -58,6 +58,13 @@ pub(super) struct MatchedBlock<'q> {
     pub(super) matches: TermMatches<'q>,
 }
 
+impl MatchedBlock<'_> {
+    /// Whether both are parts of a table.
+    pub(super) fn shares_table(&self, other: &Self) -> bool {
+        self.tables.iter().any(|table| other.tables.contains(table))
+    }
+}
+
 /// The lines of a passage, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ChosenLines {

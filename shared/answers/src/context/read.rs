@@ -10,7 +10,7 @@ use stemma_document::{DocId, Extent, SectionId};
 use stemma_store::PortResult;
 
 use super::open_document::{DocumentText, OpenDoc};
-use super::passage_source::{ChosenLines, PassageSource, TextLine};
+use super::passage_source::{ChosenLines, MatchedBlock, PassageSource, TextLine};
 use super::selection::{self, PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use super::{AnswerContext, Passage, SectionRequest};
 
@@ -73,12 +73,14 @@ impl AnswerContext {
     ) -> Vec<(Passage, u32, Vec<usize>)> {
         let sources = self.sources(candidates);
         let chosen = selection::choose_lines(&sources, room, &self.terms);
-        let read = sources.iter().zip(&chosen);
-        read.filter_map(|(source, chosen)| {
-            let lines: Vec<usize> = chosen.lines.iter().map(|line| line.at).collect();
-            Some((passage(source, chosen)?, source.page, lines))
-        })
-        .collect()
+        sources
+            .iter()
+            .zip(&chosen)
+            .filter_map(|(source, chosen)| {
+                let lines: Vec<usize> = chosen.lines.iter().map(|line| line.at).collect();
+                Some((passage(source, chosen)?, source.page, lines))
+            })
+            .collect()
     }
 
     async fn open_document(
@@ -161,10 +163,11 @@ impl AnswerContext {
                 let neighbor = is_new
                     .then(|| self.page_source(candidate, number))
                     .flatten();
-                let neighbor = neighbor.filter(|neighbor| self.is_joined(&source, neighbor));
+                let neighbor = neighbor.filter(|neighbor| Self::is_joined(&source, neighbor));
                 neighbor.filter(|_| neighbors.insert((doc, number)))
             };
-            let (before, after) = (neighbor(page - 1), neighbor(page + 1));
+            let before = neighbor(page - 1);
+            let after = neighbor(page + 1);
             sources.extend(before);
             sources.push(source);
             sources.extend(after);
@@ -173,17 +176,14 @@ impl AnswerContext {
     }
 
     // Whether a table or a sentence goes on from one of two pages to the other.
-    fn is_joined(&self, one: &PassageSource<'_>, other: &PassageSource<'_>) -> bool {
-        let tables = one.blocks.iter().flat_map(|block| &block.tables);
+    fn is_joined(one: &PassageSource<'_>, other: &PassageSource<'_>) -> bool {
+        let shares_table =
+            |block: &MatchedBlock<'_>| (other.blocks.iter()).any(|own| own.shares_table(block));
         let (first, second) = match one.page < other.page {
             true => (one, other),
             false => (other, one),
         };
-        let mut tables = tables.filter(|table| {
-            let blocks = other.blocks.iter();
-            blocks.clone().any(|block| block.tables.contains(table))
-        });
-        tables.next().is_some() || first.runs_on_to(second)
+        first.runs_on_to(second) || one.blocks.iter().any(shares_table)
     }
 
     // The lines of a page that are in no passage yet; `None` if there is nothing to read.

@@ -78,8 +78,9 @@ pub(super) fn choose_lines(
         remaining: room,
     };
     selection.choose();
-    let chosen = sources.iter().zip(&selection.chosen);
-    chosen
+    sources
+        .iter()
+        .zip(&selection.chosen)
         .map(|(source, lines)| source.assemble(lines))
         .collect()
 }
@@ -101,11 +102,11 @@ struct Selection<'s, 'q> {
 impl Selection<'_, '_> {
     fn choose(&mut self) {
         let found = self.blocks_by_worth();
-        let kept = self.remaining - (self.remaining as f32 * FIRST_SHARE) as u32;
+        let reserve = self.remaining - (self.remaining as f32 * FIRST_SHARE) as u32;
         let mut pages = found.iter().enumerate();
         for (rank, blocks) in pages.by_ref() {
             self.take_best(rank, blocks);
-            if self.remaining < kept + MIN_PART_TOKENS {
+            if self.remaining < reserve + MIN_PART_TOKENS {
                 break;
             }
         }
@@ -136,8 +137,9 @@ impl Selection<'_, '_> {
 
     // The blocks of each source that was found, those with most of the question's rare words first.
     fn blocks_by_worth(&self) -> Vec<Vec<(f32, BlockId)>> {
-        let sources = self.sources.iter().enumerate();
-        sources
+        self.sources
+            .iter()
+            .enumerate()
             .filter(|(_, source)| !source.is_neighbor)
             .map(|(at, source)| {
                 let mut blocks: Vec<(f32, BlockId)> = source
@@ -169,15 +171,14 @@ impl Selection<'_, '_> {
             .map(|(source, lines)| self.sources[*source].tokens(lines.clone()))
             .sum();
         let lines: Vec<(usize, usize)> = match tokens <= most {
-            true => {
-                let lines = parts.iter();
-                lines
-                    .flat_map(|(source, lines)| lines.clone().map(|line| (*source, line)))
-                    .collect()
-            }
+            true => parts
+                .iter()
+                .flat_map(|(source, lines)| lines.clone().map(|line| (*source, line)))
+                .collect(),
             false => self.needed_lines(block, &parts, most),
         };
-        let (mut new, mut cost) = (Vec::new(), 0);
+        let mut new = Vec::new();
+        let mut cost = 0;
         for (source, line) in lines {
             if self.chosen[source].contains_key(&line) {
                 continue;
@@ -213,15 +214,13 @@ impl Selection<'_, '_> {
     // A block on all of its pages, in order.
     fn parts(&self, (source, block): BlockId) -> Vec<(usize, Range<usize>)> {
         let own = &self.sources[source];
-        let tables = &own.blocks[block].tables;
         let mut parts = vec![(source, own.blocks[block].lines.clone())];
         for (at, other) in self.sources.iter().enumerate() {
             if other.doc != own.doc || at == source {
                 continue;
             }
             let same = other.blocks.iter().filter(|one| {
-                let is_same_table = one.tables.iter().any(|table| tables.contains(table));
-                is_same_table
+                one.shares_table(&own.blocks[block])
                     || other.page + 1 == own.page
                         && block == 0
                         && one.lines.end == other.lines.len()
@@ -298,14 +297,13 @@ impl Selection<'_, '_> {
     fn lines_around_best(&self, (at, block): BlockId, room: u32) -> Vec<(usize, usize)> {
         let source = &self.sources[at];
         let block = &source.blocks[block];
-        let worth = |line: usize| {
-            let matches = self.terms.matches(&source.lines[line].text);
-            self.terms.rare_worth(&matches, &self.rarity)
-        };
         let best = block
             .lines
             .clone()
-            .map(|line| (worth(line), line))
+            .map(|line| {
+                let matches = self.terms.matches(&source.lines[line].text);
+                (self.terms.rare_worth(&matches, &self.rarity), line)
+            })
             .reduce(|best, one| if one.0 > best.0 { one } else { best });
         let best = best.map_or(block.lines.start, |(_, line)| line);
         let heads = source.heads(block);
