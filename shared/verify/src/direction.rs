@@ -46,7 +46,7 @@ pub(crate) fn without_labels<'f>(
     blank(text, places.collect::<Vec<_>>().iter())
 }
 
-/// Compares the directions of a statement with its figures. Each direction is that of the figures up to the next one.
+/// Compares the directions of a statement with its figures. Each direction applies to the figures up to the next direction.
 ///
 /// # Errors
 /// Says that the figures move in another direction, or have no two periods.

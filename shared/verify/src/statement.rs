@@ -1,4 +1,4 @@
-//! What a statement says outside of its placeholders: digits, years and companies, all of which its evidence must have.
+//! What a statement says outside of its placeholders: digits, years and companies. Its evidence must have all of them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -102,7 +102,7 @@ fn sign_of(currency: Currency) -> &'static str {
         .unwrap_or_default()
 }
 
-/// A figure as it is shown, and its unit; `name` is that of a ratio. Without a known scale nothing but the number is shown.
+/// A figure as it is shown, and its unit. `name` names a ratio. If the scale is not known, only the number is shown.
 pub(crate) fn printed(
     number: &NumberMention,
     measure: Measure,

@@ -226,7 +226,7 @@ async fn listing_and_deleting_need_the_scope_to_ask() {
         .await;
     let id = answer.json()["conversation"].as_str().unwrap().to_owned();
     let path = format!("/v1/conversations/{id}");
-    // An address can be shared with readers, as that of an answer.
+    // Whoever may read answers may read a conversation by its address.
     let read = request(&server, "GET", &path, &bearer("reader")).await;
     assert_eq!(read.json()["turns"][0]["state"], "answered");
     let cookie = "Cookie: stemma_key=reader\r\n";

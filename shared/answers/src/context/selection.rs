@@ -21,7 +21,7 @@ pub(crate) const MIN_PART_TOKENS: u32 = EXTRACT_TOKENS + PASSAGE_OVERHEAD_TOKENS
 const LONG_TABLE_TOKENS: u32 = 1_200;
 // The best part of each page takes at most this share of the room, and other parts of the best pages the rest.
 const FIRST_SHARE: f32 = 0.75;
-// The best pages, of which the best table is read whole at once.
+// On as many of the best pages, the best table is read whole first.
 const WHOLE_PAGES: usize = 4;
 // A part with less of the question than this share of the best one of its page helps nobody.
 const MIN_WORTH: f32 = 0.25;
