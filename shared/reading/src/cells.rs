@@ -24,6 +24,9 @@ const FILLERS: [char; 10] = [
     '_', '…', '‥', '·', '⋅', '\u{200b}', '\u{200c}', '\u{200d}', '\u{feff}', '\u{ad}',
 ];
 
+// Bytes of `pts.` and of `n.m.`.
+const LONGEST_MARK: usize = 4;
+
 fn token_kind(token: &str) -> Token {
     let token = token.trim_matches(FILLERS);
     // `1,749......`, but `.5` and the end of a sentence stay as they are.
@@ -35,6 +38,10 @@ fn token_kind(token: &str) -> Token {
     };
     if token.trim_matches('.').is_empty() {
         return Token::Filler;
+    }
+    // Most tokens are words.
+    if token.len() > LONGEST_MARK && token.starts_with(char::is_alphabetic) {
+        return Token::Word;
     }
     let lower = token.to_lowercase();
     match lower.as_str() {
@@ -153,21 +160,20 @@ pub(crate) fn without_breaks(cell: &str) -> String {
 /// The end of the label, and the byte ranges of the cells at the end of a line.
 pub(crate) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
     let mut tokens: Vec<(Range<usize>, Token)> = Vec::new();
-    let mut from = 0;
     for part in text.split_whitespace() {
-        let start = from + text[from..].find(part).unwrap_or(0);
-        from = start + part.len();
+        let start = part.as_ptr() as usize - text.as_ptr() as usize;
+        let end = start + part.len();
         let kind = match (tokens.last(), token_kind(part)) {
             (Some((before, _)), _) if is_broken(&text[before.clone()], part) => {
                 let start = before.start;
                 tokens.pop();
-                tokens.push((start..from, Token::Value));
+                tokens.push((start..end, Token::Value));
                 continue;
             }
             (Some((_, Token::Value | Token::Closes)), _) if is_mark(part) => Token::Filler,
             (_, kind) => kind,
         };
-        tokens.push((start..from, kind));
+        tokens.push((start..end, kind));
     }
     let run = tokens
         .iter()
@@ -226,6 +232,11 @@ mod tests {
         let (label_end, spans) = cell_spans(text);
         let cells = spans.into_iter().map(|span| without_breaks(&text[span]));
         (&text[..label_end], cells.collect())
+    }
+
+    #[test]
+    fn no_word_for_an_empty_cell_is_longer_than_a_mark() {
+        assert!(EMPTY_CELLS.iter().all(|word| word.len() <= LONGEST_MARK));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Periods that texts and heads of columns name: fiscal years, quarters, dates.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -117,8 +118,8 @@ pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
     let words = words(text);
     let mut has_length = false;
     for (index, (at, word)) in words.iter().enumerate() {
-        let next = words.get(index + 1).map(|(_, next)| next.as_str());
-        let before = index.checked_sub(1).map(|at| words[at].1.as_str());
+        let next = words.get(index + 1).map(|(_, next)| next.as_ref());
+        let before = index.checked_sub(1).map(|at| words[at].1.as_ref());
         age += 1;
         if age > WORDS_BEFORE_YEAR {
             mentions.extend(length_mention(open, open_at.take().filter(|_| has_length)));
@@ -200,24 +201,32 @@ pub fn head_period(text: &str) -> StatedPeriod {
 }
 
 // Words in lower case with their byte ranges. `1,749` and `66.608` are one word, `12/31/2022` is three.
-fn words(text: &str) -> Vec<(Range<usize>, String)> {
-    let mut words: Vec<(Range<usize>, String)> = Vec::new();
+fn words(text: &str) -> Vec<(Range<usize>, Cow<'_, str>)> {
+    let mut words: Vec<Range<usize>> = Vec::new();
     for (at, c) in text.char_indices() {
         let inside = c.is_alphanumeric()
             || matches!(c, '\'' | '\u{2019}')
             || (matches!(c, ',' | '.') && joins_digits(text, at));
-        if !inside {
-            continue;
-        }
         match words.last_mut() {
-            Some((range, word)) if range.end == at => {
-                range.end = at + c.len_utf8();
-                word.extend(c.to_lowercase());
-            }
-            _ => words.push((at..at + c.len_utf8(), c.to_lowercase().collect())),
+            Some(word) if inside && word.end == at => word.end = at + c.len_utf8(),
+            _ if inside => words.push(at..at + c.len_utf8()),
+            _ => {}
         }
     }
-    words
+    let lower = words.into_iter().map(|at| {
+        let word = &text[at.clone()];
+        // Every line of a document is read, and most words are in lower case.
+        let is_lower = word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let word = if is_lower {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.to_lowercase())
+        };
+        (at, word)
+    });
+    lower.collect()
 }
 
 fn joins_digits(text: &str, at: usize) -> bool {
@@ -230,6 +239,9 @@ fn joins_digits(text: &str, at: usize) -> bool {
 // The year of `2022`, `fy22`, `'22`, `4q22`, `q422` or `22` after `fy`, and a quarter in the same word.
 fn year_of(word: &str, before: Option<&str>) -> Option<(i32, Option<u32>)> {
     let digits: String = word.chars().filter(char::is_ascii_digit).collect();
+    if digits.is_empty() {
+        return None;
+    }
     let full = |digits: &str| match digits.len() {
         4 => digits
             .parse()

@@ -52,19 +52,20 @@ pub fn scales(page: &str) -> Vec<u64> {
 fn declares_scale(lower: &str, word: &str) -> bool {
     // `($ million)`
     let one = word.trim_end_matches('s');
-    [
-        format!("in {word}"),
-        format!("({word}"),
-        format!("$ {word}"),
-        format!("($ {one})"),
-        format!("(€ {one})"),
-        format!("(in $ {one})"),
-        format!("(us$ {one})"),
-        format!("{word} of dollars"),
-        format!("{word}, except"),
-    ]
-    .iter()
-    .any(|form| has_whole(lower, form))
+    lower.contains(one)
+        && [
+            format!("in {word}"),
+            format!("({word}"),
+            format!("$ {word}"),
+            format!("($ {one})"),
+            format!("(€ {one})"),
+            format!("(in $ {one})"),
+            format!("(us$ {one})"),
+            format!("{word} of dollars"),
+            format!("{word}, except"),
+        ]
+        .iter()
+        .any(|form| has_whole(lower, form))
 }
 
 // `within millions` declares no scale.
