@@ -54,11 +54,20 @@ impl<'s> Statement<'s> {
         self.check_companies()
     }
 
-    // Numbers outside of placeholders are names or dates that the evidence has.
+    // Numbers outside of placeholders are names or dates that the evidence has, or a part of the label of a row.
     fn check_digits(&self) -> Result<(), String> {
         let bare = &self.filled.bare;
         let periods = period_mentions(bare).into_iter();
-        let mut known: Vec<Range<usize>> = periods.map(|mention| mention.at).collect();
+        let placed = self.filled.figures.iter();
+        let cells = placed.flat_map(|placed| &placed.figure.cells);
+        let labels = cells.map(|cell| cell.label.as_str());
+        let labels = labels.filter(|label| label.contains(char::is_alphabetic));
+        let labels = labels.filter_map(|label| {
+            let start = bare.find(label)?;
+            Some(start..start + label.len())
+        });
+        let mut known: Vec<Range<usize>> =
+            periods.map(|mention| mention.at).chain(labels).collect();
         let is_in = |known: &[Range<usize>], at: &Range<usize>| {
             known
                 .iter()

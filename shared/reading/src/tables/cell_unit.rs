@@ -6,7 +6,7 @@ use crate::cells::without_breaks;
 use crate::numbers::{Currency, NumberMention, numbers, scales};
 use crate::period::{StatedPeriod, head_period, is_only_period, period_mentions};
 use crate::tables::table::{FigureTable, TableCell, TableRow};
-use crate::text_words::{says, words};
+use crate::text_words::{says, without_parentheses, words};
 use crate::vocabulary::{
     CHANGE_HEADS, COUNTED_THINGS, EXCEPT_WORDS, EXCEPTED_COUNTS, FIGURE_SOURCES, PER_WORDS,
     PERCENT_WORDS,
@@ -175,7 +175,15 @@ fn names_unit(text: &str) -> bool {
 
 fn counts(row: &TableRow) -> bool {
     let group = row.group.as_deref().unwrap_or_default();
-    says(&row.label, &COUNTED_THINGS) || says(group, &COUNTED_THINGS)
+    says(&row.label, &COUNTED_THINGS) && !states_count(&row.label) || says(group, &COUNTED_THINGS)
+}
+
+// `Common stock, $1 par value: 5,000 shares issued` has the count in its label. Its figures are amounts.
+fn states_count(label: &str) -> bool {
+    let label = without_parentheses(label).to_lowercase();
+    numbers(&label)
+        .iter()
+        .any(|number| COUNTED_THINGS.starts(label[number.at.end..].trim_start()))
 }
 
 fn single_scale(text: &str) -> Option<u64> {
@@ -249,6 +257,20 @@ Weighted average shares        412,000,123   410,000,500      0.5%";
         assert!(table.cell_unit(2, 0).is_per_unit);
         assert_eq!(unit(3, 0), (Some(1), false, false));
         assert!(table.cell_unit(3, 0).is_count);
+    }
+
+    #[test]
+    fn figures_of_a_label_that_states_a_count_are_amounts() {
+        let text = "\
+                     Consolidated Balance Sheets
+                            ($ in millions)
+                                                      2023          2022
+Common stock, par value $5: 1,012,261 and
+  998,200 (Class A 900) shares issued                5,061         5,060
+Shares outstanding                                   1,012           998";
+        let table = tables_of_pages(1, &[page(text)]).remove(0);
+        let counts = [0, 1].map(|row| table.cell_unit(row, 0).is_count);
+        assert_eq!(counts, [false, true], "{table}");
     }
 
     #[test]
