@@ -179,11 +179,11 @@ pub struct FactDefinition {
     read: fn(&FilingFacts) -> Vec<&Fact>,
     // Sets a fact that a sidecar may state; `None` for others.
     set: Option<fn(&mut FilingFacts, Fact)>,
-    /// What declares it on the cover of a filing with inline XBRL.
+    /// What declares it in a filing with inline XBRL.
     pub tag: Option<FactTag>,
 }
 
-/// The tag of a fact on the cover of a filing.
+/// The tag of a fact that a filing states about itself.
 #[derive(Debug, Clone, Copy)]
 pub struct FactTag {
     /// Its name in the metadata of a source.
