@@ -134,6 +134,11 @@ properties! {
     Quality = text("quality", &[Facet, Filter, Page], quality);
     /// The minute in which the tree was published.
     Published = number("published", &[Order], published_minute);
+    /// The audit firm, as tagged; compared without legal form.
+    Auditor = Definition {
+        normalize: company_key,
+        ..stated("auditor", &[Facet, Filter, Order, Page], |facts| facts.auditor.iter().collect())
+    };
 }
 
 const fn stated(
