@@ -37,9 +37,11 @@ enum Use {
     Filter,
     /// Lists are sorted by it.
     Order,
+    /// The page of the archive lists its values.
+    Page,
 }
 
-use Use::{Facet, Filter, Order};
+use Use::{Facet, Filter, Order, Page};
 
 struct Definition {
     name: &'static str,
@@ -80,15 +82,15 @@ properties! {
     /// The registrants, compared without legal form.
     Company = Definition {
         normalize: company_key,
-        ..stated("company", &[Facet, Filter, Order], companies)
+        ..stated("company", &[Facet, Filter, Order, Page], companies)
     };
     /// Form type, with `/A` for amendments.
-    Form = stated("form", &[Facet, Filter, Order], |facts| facts.form.iter().collect());
+    Form = stated("form", &[Facet, Filter, Order, Page], |facts| facts.form.iter().collect());
     /// The year that a filing covers, four digits.
     FiscalYear = Definition {
         value_type: PropertyType::Number,
         alias: Some("year"),
-        ..stated("fiscal_year", &[Facet, Filter, Order], |facts| facts.fiscal_year.iter().collect())
+        ..stated("fiscal_year", &[Facet, Filter, Order, Page], |facts| facts.fiscal_year.iter().collect())
     };
     /// `FY`, or `Q1` to `Q4`.
     FiscalPeriod = Definition {
@@ -127,11 +129,16 @@ properties! {
         ..number("doubt", &[Filter, Order], doubt)
     };
     /// `done`, `done_with_gaps`, `queued`, `running`, `failed` or `cancelled`.
-    Status = text("status", &[Facet, Filter, Order], |document| Some(document.state.as_str()));
+    Status = text("status", &[Facet, Filter, Order, Page], |document| Some(document.state.as_str()));
     /// `good`, `uncertain` or `doubtful`, by the doubt about the tree.
-    Quality = text("quality", &[Facet, Filter], quality);
+    Quality = text("quality", &[Facet, Filter, Page], quality);
     /// The minute in which the tree was published.
     Published = number("published", &[Order], published_minute);
+    /// The audit firm, as tagged; compared without legal form.
+    Auditor = Definition {
+        normalize: company_key,
+        ..stated("auditor", &[Facet, Filter, Order, Page], |facts| facts.auditor.iter().collect())
+    };
 }
 
 const fn stated(
@@ -241,6 +248,11 @@ impl Property {
         Self::used_as(Order)
     }
 
+    /// The facets that the page of the archive lists.
+    pub fn page_facets() -> impl Iterator<Item = Property> {
+        Self::used_as(Page)
+    }
+
     /// The name in conditions, orders and the index.
     pub fn name(self) -> &'static str {
         self.definition().name
@@ -344,6 +356,7 @@ impl Property {
             Facet => format!("`/@{facet}`"),
             Filter => "`where`, query".to_owned(),
             Order => "sort".to_owned(),
+            Page => "archive page".to_owned(),
         });
         format!(
             "| `{name}`{} | {} | {} |",

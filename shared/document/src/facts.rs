@@ -89,6 +89,9 @@ pub struct FilingFacts {
     /// Earlier names of the registrant, as the header lists them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub former_names: Vec<Fact>,
+    /// Name of the audit firm; only from a tag or sidecar.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub auditor: Option<Fact>,
     /// ISO 639-1 code of the main language.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub language: Option<Fact>,
@@ -179,11 +182,11 @@ pub struct FactDefinition {
     read: fn(&FilingFacts) -> Vec<&Fact>,
     // Sets a fact that a sidecar may state; `None` for others.
     set: Option<fn(&mut FilingFacts, Fact)>,
-    /// What declares it on the cover of a filing with inline XBRL.
+    /// What declares it in a filing with inline XBRL.
     pub tag: Option<FactTag>,
 }
 
-/// The tag of a fact on the cover of a filing.
+/// The tag of a fact that a filing states about itself.
 #[derive(Debug, Clone, Copy)]
 pub struct FactTag {
     /// Its name in the metadata of a source.
@@ -256,6 +259,7 @@ impl FactDefinition {
         fact!("document_type", document_type),
         fact!("sequence", sequence),
         fact!("document_description", document_description),
+        fact!("auditor", auditor: Text).tagged("tags.auditor", "dei:AuditorName"),
         fact!("language", language),
         fact!("former_name", former_names),
     ];

@@ -1,12 +1,12 @@
 //! The facts that gold metadata can name, and how each is read from the facts of a filing.
 
-use stemma_document::{Fact, FilingFacts};
+use stemma_document::{Fact, FactDefinition, FilingFacts};
 
 /// A value of a fact by field. Most facts have the single field `value`.
 pub(super) type FactFields = Vec<(&'static str, Option<String>)>;
 
-/// A fact of gold metadata.
-struct NamedFact {
+/// A fact that gold metadata names or splits in another way than [`FactDefinition::ALL`].
+struct GoldFact {
     name: &'static str,
     /// The first field identifies a value.
     fields: &'static [&'static str],
@@ -15,62 +15,55 @@ struct NamedFact {
 
 const VALUE: &[&str] = &["value"];
 
-const fn plain(name: &'static str, read: fn(&FilingFacts) -> Vec<FactFields>) -> NamedFact {
-    NamedFact {
+const GOLD_FACTS: [GoldFact; 6] = [
+    plain("registrant", |facts| values(&facts.issuer)),
+    GoldFact {
+        name: "co_registrants",
+        fields: &["name", "file_number", "irs_number", "state"],
+        read: co_registrants,
+    },
+    plain("fiscal_quarter", fiscal_quarter),
+    plain("tickers", |facts| values(facts.symbols())),
+    GoldFact {
+        name: "cover_tickers",
+        fields: &["symbol", "exchange"],
+        read: cover_tickers,
+    },
+    plain("reported_items", |facts| values(&facts.reported_items)),
+];
+
+const fn plain(name: &'static str, read: fn(&FilingFacts) -> Vec<FactFields>) -> GoldFact {
+    GoldFact {
         name,
         fields: VALUE,
         read,
     }
 }
 
-const FACTS: [NamedFact; 16] = [
-    plain("form", |facts| values(&facts.form)),
-    plain("registrant", |facts| values(&facts.issuer)),
-    NamedFact {
-        name: "co_registrants",
-        fields: &["name", "file_number", "irs_number", "state"],
-        read: co_registrants,
-    },
-    plain("period_end", |facts| values(&facts.period_end)),
-    plain("fiscal_year", |facts| values(&facts.fiscal_year)),
-    plain("fiscal_quarter", fiscal_quarter),
-    plain("fiscal_period", |facts| values(&facts.fiscal_period)),
-    plain("filed", |facts| values(&facts.filed)),
-    plain("file_number", |facts| values(&facts.file_number)),
-    plain("irs_number", |facts| values(&facts.irs_number)),
-    plain("state", |facts| values(&facts.state)),
-    plain("tickers", |facts| values(facts.symbols())),
-    NamedFact {
-        name: "cover_tickers",
-        fields: &["symbol", "exchange"],
-        read: cover_tickers,
-    },
-    plain("reported_items", |facts| values(&facts.reported_items)),
-    plain("cik", |facts| values(&facts.cik)),
-    plain("accession", |facts| values(&facts.accession)),
-];
+fn gold_fact(name: &str) -> Option<&'static GoldFact> {
+    GOLD_FACTS.iter().find(|fact| fact.name == name)
+}
 
 /// The names of all facts, in the order of reports.
 pub(super) fn fact_names() -> impl Iterator<Item = &'static str> {
-    FACTS.iter().map(|fact| fact.name)
+    let defined = FactDefinition::ALL.iter().map(|fact| fact.name);
+    GOLD_FACTS.iter().map(|fact| fact.name).chain(defined)
 }
 
-pub(super) fn is_fact(name: &str) -> bool {
-    fact_names().any(|known| known == name)
-}
-
-/// The fields of a fact, the identifying one first; empty for unknown facts.
+/// The fields of a fact, the identifying one first.
 pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
-    FACTS
-        .iter()
-        .find(|fact| fact.name == name)
-        .map_or(&[], |fact| fact.fields)
+    gold_fact(name).map_or(VALUE, |fact| fact.fields)
 }
 
 /// The values of a fact in a filing. `None` if there is no fact of this name.
 pub(super) fn predicted_values(facts: &FilingFacts, name: &str) -> Option<Vec<FactFields>> {
-    let fact = FACTS.iter().find(|fact| fact.name == name)?;
-    Some((fact.read)(facts))
+    match gold_fact(name) {
+        Some(fact) => Some((fact.read)(facts)),
+        None => {
+            let defined = FactDefinition::ALL.iter().find(|fact| fact.name == name)?;
+            Some(values(defined.values(facts)))
+        }
+    }
 }
 
 fn values<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Vec<FactFields> {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stemma_document::ItemStatus;
 
-use crate::facts::{FactFields, fact_names, fields_of, is_fact};
+use crate::facts::{FactFields, fact_names, fields_of};
 
 /// The headings of a document, in reading order.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -75,8 +75,8 @@ impl TryFrom<Map<String, Value>> for GoldMetadata {
         let Some(Value::String(doc)) = facts.remove("doc") else {
             return Err("missing field `doc`".into());
         };
-        if let Some(name) = facts.keys().find(|name| !is_fact(name)) {
-            let known: Vec<&str> = fact_names().collect();
+        let known: Vec<&str> = fact_names().collect();
+        if let Some(name) = facts.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(format!(
                 "`{name}` is not a fact; facts are {}",
                 known.join(", ")

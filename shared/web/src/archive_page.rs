@@ -16,19 +16,12 @@ use stemma_gateway::problem::Problem;
 
 use crate::context::PageContext;
 use crate::layout::{Screen, collection_field, page};
-use crate::text::{Line, grouped};
+use crate::text::{Line, capitalized, grouped};
 
 const DOCUMENTS: usize = 50;
 const DAY_MS: u64 = 86_400_000;
 // Further values are found by the words of the list.
 const FACET_VALUES: usize = 8;
-const FACETS: [(Property, &str); 5] = [
-    (Property::Company, "Company"),
-    (Property::Form, "Form"),
-    (Property::FiscalYear, "Fiscal year"),
-    (Property::Status, "Status"),
-    (Property::Quality, "Doubt"),
-];
 // Rows and columns that a reader takes in at once.
 const MATRIX_COMPANIES: usize = 12;
 const MATRIX_YEARS: usize = 16;
@@ -44,7 +37,7 @@ pub(crate) async fn archive(
     let selected = archive.select(&request)?;
     let cursor = context.param("cursor");
     let documents = archive.list_selected(&selected, &request, DOCUMENTS, cursor)?;
-    let fields = FACETS.map(|(field, _)| field);
+    let fields: Vec<Property> = Property::page_facets().collect();
     let counted = archive.count_selected(&selected, &fields, FACET_VALUES)?;
     let facets = counted.facets;
     let matrix = Matrix::count(&archive, &selected, &facets)?;
@@ -196,14 +189,13 @@ impl Filters {
     }
 }
 
-fn label(name: &str) -> &str {
-    let facet = FACETS.iter().find(|(field, _)| field.facet_name() == name);
-    match (facet, name) {
-        (Some((_, label)), _) => label,
-        (None, "q") => "Words",
-        (None, "where") => "Condition",
-        (None, "scope") => "Folder",
-        (None, other) => other,
+// `Fiscal year`
+fn label(name: &str) -> String {
+    match name {
+        "q" => "Words".into(),
+        "where" => "Condition".into(),
+        "scope" => "Folder".into(),
+        property => capitalized(&property.replace('_', " ")),
     }
 }
 

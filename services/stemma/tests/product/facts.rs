@@ -153,6 +153,59 @@ fn facts_have_the_sign_of_their_tag_and_the_cell_of_their_table() {
 }
 
 #[test]
+fn documents_are_listed_filtered_sorted_and_searched_by_the_auditor_that_they_tag() {
+    let lab = TestEnv::new();
+    let audited = |year: i32, auditors: &[(&str, &str)]| {
+        let tags = auditors.iter().map(|(context, name)| {
+            format!(
+                r#"<ix:nonNumeric name="dei:AuditorName" contextRef="{context}">{name}</ix:nonNumeric>"#
+            )
+        });
+        let tags: String = tags.collect();
+        filing(year, "1,200", "1,000").replace("</ix:hidden>", &format!("{tags}</ix:hidden>"))
+    };
+    lab.put(
+        "a.htm",
+        audited(2024, &[("then", "Ash &amp; Oak LLP"), ("now", "Elm LLP")]),
+    );
+    lab.put("b.htm", audited(2023, &[("now", "ASH &amp; OAK, LLP")]));
+    lab.put("c.htm", audited(2022, &[("now", "Ash &amp; Oak LLP")]));
+    lab.put("d.htm", filing(2021, "1,200", "1,000"));
+    lab.ingest("store", &[]);
+    let json = |arguments: &[&str]| {
+        lab.stemma("store", [&["--json"], arguments].concat())
+            .run()
+            .json()
+    };
+    let fact = &json(&["stat", "a"])["document"]["facts"]["auditor"];
+    assert_eq!(
+        (&fact["value"], &fact["source"]),
+        (&"Elm LLP".into(), &"tags".into())
+    );
+    let listed = |arguments: &[&str]| -> Vec<String> {
+        let list = json(&[&["ls"], arguments].concat());
+        let documents = list["documents"].as_array().unwrap().iter();
+        documents
+            .map(|document| document["locator"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        listed(&["/", "--where", "auditor = 'ash & oak'"]),
+        ["b", "c"]
+    );
+    assert_eq!(listed(&["/@auditor/Elm LLP"]), ["a"]);
+    assert_eq!(listed(&["-R", "--sort", "-auditor"]), ["a", "b", "c", "d"]);
+    let folders = &json(&["ls", "/@auditor"])["folders"];
+    assert_eq!(
+        (&folders[0]["documents"], &folders[1]["documents"]),
+        (&2.into(), &1.into())
+    );
+    let found = json(&["search", "revenues auditor:Elm"]);
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1);
+    assert_eq!(found["hits"][0]["name"], "a.htm");
+}
+
+#[test]
 fn pages_of_tagged_filings_are_estimated() {
     let lab = TestEnv::new();
     lab.put("seven.htm", filing(2024, "1,500", "1,150"));
