@@ -52,7 +52,7 @@ impl<'a> Cell<'a> {
 fn printed_number(row: &TableRow, column: usize) -> Option<NumberMention> {
     let cell = row.cells.get(column)?.as_ref()?;
     cell.value.as_ref()?;
-    let mut number = numbers(&cell.text.replace("( ", "(")).into_iter().next()?;
+    let mut number = numbers(&cell.text).into_iter().next()?;
     number.read_as_cell("");
     Some(number)
 }

@@ -19,11 +19,7 @@ pub(crate) fn stated_number(value: &str) -> Option<NumberMention> {
     if value.chars().count() > MAX_VALUE_CHARS {
         return None;
     }
-    let squeezed = value
-        .replace("$ ", "$")
-        .replace("$(", "(")
-        .replace("( ", "(")
-        .replace(" )", ")");
+    let squeezed = value.replace("$ ", "$").replace("$(", "(");
     // `12 (1,749)` is not one figure.
     let [number] = &mut numbers(&squeezed)[..] else {
         return None;

@@ -14,6 +14,8 @@ use crate::vocabulary::{
 // Words after a number that may name what it counts.
 const COUNTED_WORDS: usize = 3;
 
+const YEAR_DIGITS: usize = 4;
+
 // Number words that are parsed. `one` is left out: it is mostly a pronoun.
 pub(super) const SPELLED: RangeInclusive<u32> = 2..=20;
 
@@ -36,6 +38,11 @@ fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
     while at < chars.len() {
         if chars[at].is_ascii_digit() {
             let end = digits_end(chars, at);
+            let marked = marked_end(chars, end);
+            if marked > end && !are_years(&chars[at..marked]) {
+                at = run_end(chars, marked);
+                continue;
+            }
             let (number, next) = parse_number(chars, at, end);
             numbers.extend(number);
             at = next;
@@ -56,6 +63,7 @@ fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
 fn plain_char(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{2019}' => '\'',
         '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
         '０'..='９' => char::from_digit(c as u32 - '０' as u32, 10).unwrap_or(c),
         c => c,
@@ -96,6 +104,30 @@ fn digits_end(chars: &[char], start: usize) -> usize {
     end
 }
 
+// The end of all digits that marks join. Where they go on behind a number, its marks are not those of English: `1.234.567,8`,
+// `3,45`, `12,34,567`, or a note is glued to it: `1,2342`. No value is better than another one.
+fn marked_end(chars: &[char], end: usize) -> usize {
+    let mut end = end;
+    while chars
+        .get(end)
+        .is_some_and(|c| matches!(c, '.' | ',' | '\''))
+        && is_digit(chars, end + 1)
+    {
+        end += 1;
+        while is_digit(chars, end) {
+            end += 1;
+        }
+    }
+    end
+}
+
+// `2023,2022`
+fn are_years(chars: &[char]) -> bool {
+    chars
+        .split(|c| *c == ',')
+        .all(|year| year.len() == YEAR_DIGITS && year.iter().all(char::is_ascii_digit))
+}
+
 // The number whose digits are `start..end`, unless it is part of a name; and the index to continue at.
 fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
     // `F-12`, `Q-2`; a dash between numbers does not count.
@@ -134,6 +166,8 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     let rest = rest.trim_start_matches([' ', ')']);
     let percent = rest.starts_with('%') || PERCENT_WORDS.contains(&word);
     let sign_at = currency_at.unwrap_or(start);
+    // `( 5 )`
+    let opens = chars[..sign_at].iter().rfind(|c| **c != ' ') == Some(&'(');
     let sign = sign_at.checked_sub(1).map(|at| chars[at]);
     let dashed = sign == Some('-')
         && !sign_at
@@ -181,7 +215,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     };
     let things = currency.is_none() && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
-    let negative = dashed || (sign == Some('(') && closes);
+    let negative = dashed || opens && closes;
     (
         Some(NumberMention {
             text,
