@@ -6,17 +6,26 @@ use stemma_document::{Source, SourceFormat};
 use stemma_reading::text_headings::find_headings;
 
 use crate::decode::DecodedText;
+use crate::edgar::{PartCleaner, is_table_mark};
 use crate::{ExtractError, Limits};
 
-/// Extracts plain text, with the headings that [`find_headings`] finds.
+/// Extracts plain text, with the headings that [`find_headings`] finds. A document of an old filing, whose tables have tags, is cleaned as
+/// those of submissions are.
 ///
 /// # Errors
 ///
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
-    let lines = decoded.lines();
-    let headings = find_headings(&lines, |_| true, &[]);
+    let mut lines = decoded.lines();
+    let is_text: Vec<bool> = match lines.iter().any(|line| is_table_mark(line)) {
+        true => {
+            let mut cleaner = PartCleaner::default();
+            lines.iter_mut().map(|line| cleaner.clean(line)).collect()
+        }
+        false => vec![true; lines.len()],
+    };
+    let headings = find_headings(&lines, |line| is_text.get(line) != Some(&false), &[]);
     Ok(limits.source_of_lines(
         SourceFormat::Text,
         lines,
