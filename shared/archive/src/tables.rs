@@ -79,8 +79,9 @@ impl Archive {
         if let Some(bounds) = bounds {
             tables.retain(|table| {
                 let (first, last) = table.bounds();
-                let mut bounds = bounds.iter();
-                bounds.any(|(start, end)| *start <= last && first <= *end)
+                bounds
+                    .iter()
+                    .any(|(start, end)| *start <= last && first <= *end)
             });
         }
         let placed = placed_sections(&published.tree);

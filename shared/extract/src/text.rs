@@ -39,7 +39,59 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
 mod tests {
     use proptest::prelude::*;
 
+    use stemma_document::SourceBody;
+    use stemma_reading::document_reading::DocumentReading;
+
     use super::*;
+
+    #[test]
+    fn tags_of_an_old_filing_are_no_text_and_its_table_is_one() {
+        let filing = "\
+<PAGE>
+                    SELECTED FINANCIAL DATA
+<TABLE>
+<CAPTION>                             1997          1996
+                                  --------      --------
+                                       (In thousands)
+<S>                               <C>           <C>
+Net sales...................      $ 41,200      $ 38,100
+Cost of sales...............        30,100        27,650
+Income taxes (benefit)<F1>..          (410)          320
+<FN>
+<F1> Restated.
+</TABLE>
+";
+        let source = read(filing.into(), &Limits::default()).unwrap();
+        let SourceBody::Lines(text) = &source.body else {
+            panic!("no lines");
+        };
+        assert!(!text.lines.concat().contains('<'), "{:?}", text.lines);
+        assert!(text.headings.iter().all(|heading| heading.line < 3));
+        let tables = DocumentReading::new(&source.body).tables;
+        assert_eq!(tables.len(), 1, "{tables:?}");
+        let columns = tables[0].columns.iter();
+        let periods: Vec<_> = columns.map(|column| column.period.as_deref()).collect();
+        assert_eq!(periods, [Some("1997"), Some("1996")]);
+        assert_eq!(tables[0].scale, Some(1_000));
+        let values = |row: usize| {
+            let cells = tables[0].rows[row].cells.iter().flatten();
+            cells.map(|cell| cell.value.clone().unwrap()).collect()
+        };
+        let rows: [Vec<String>; 3] = [0, 1, 2].map(values);
+        assert_eq!(
+            rows,
+            [["41200", "38100"], ["30100", "27650"], ["-410", "320"]]
+        );
+    }
+
+    #[test]
+    fn other_texts_keep_what_looks_like_a_tag() {
+        let source = read("a <b> and <s>".into(), &Limits::default()).unwrap();
+        let SourceBody::Lines(text) = &source.body else {
+            panic!("no lines");
+        };
+        assert_eq!(text.lines, ["a <b> and <s>"]);
+    }
 
     proptest! {
         #[test]

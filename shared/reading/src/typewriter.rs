@@ -4,18 +4,18 @@ use stemma_document::{Line, Pt, Rect, StyleRun, Word};
 
 const TAB_COLUMNS: usize = 8;
 
-/// Where and how large the characters of a page are, in points.
+/// Where and how large the characters of a page are.
 #[derive(Debug, Clone, Copy)]
 pub struct Typewriter {
     /// Left edge of the first column.
-    pub left: f32,
-    pub character_width: f32,
-    pub font_size: f32,
+    pub left: Pt,
+    pub character_width: Pt,
+    pub font_size: Pt,
 }
 
 impl Typewriter {
     /// A line with its words at their columns; `None` for a blank one. `top` is its upper edge.
-    pub fn line(&self, text: &str, top: f32) -> Option<Line> {
+    pub fn line(&self, text: &str, top: Pt) -> Option<Line> {
         let mut line = Line::default();
         let mut column = 0;
         let mut is_open = false;
@@ -47,22 +47,29 @@ impl Typewriter {
             }
             is_open = true;
         }
-        line.rect = Rect {
-            x0: line.words.first()?.x0,
-            y0: Pt::new(top),
-            x1: line.words.last()?.x1,
-            y1: Pt::new(top + self.font_size),
-        };
+        line.rect = self.rect(line.words.first()?.x0, line.words.last()?.x1, top);
         line.runs = vec![StyleRun {
             end: offset(line.text.len()),
-            size: Pt::new(self.font_size),
+            size: self.font_size,
             ..StyleRun::default()
         }];
         Some(line)
     }
 
+    /// The box of a line between two edges.
+    pub(crate) fn rect(&self, x0: Pt, x1: Pt, top: Pt) -> Rect {
+        Rect {
+            x0,
+            y0: top,
+            x1,
+            y1: Pt(top.0.saturating_add(self.font_size.0)),
+        }
+    }
+
     fn x(&self, column: usize) -> Pt {
-        Pt::new(self.left + column as f32 * self.character_width)
+        let column = i32::try_from(column).unwrap_or(i32::MAX);
+        let from_left = column.saturating_mul(self.character_width.0);
+        Pt(self.left.0.saturating_add(from_left))
     }
 }
 
@@ -75,14 +82,14 @@ mod tests {
     use super::*;
 
     const TYPEWRITER: Typewriter = Typewriter {
-        left: 10.0,
-        character_width: 2.0,
-        font_size: 4.0,
+        left: Pt(1_000),
+        character_width: Pt(200),
+        font_size: Pt(400),
     };
 
     #[test]
     fn words_are_at_their_columns() {
-        let line = TYPEWRITER.line("  Größe\t1,749 ", 100.0).unwrap();
+        let line = TYPEWRITER.line("  Größe\t1,749 ", Pt(10_000)).unwrap();
         assert_eq!(line.text, "Größe 1,749");
         let places: Vec<(u32, u32, f32, f32)> = line
             .words
@@ -91,6 +98,6 @@ mod tests {
             .collect();
         assert_eq!(places, [(0, 7, 14.0, 24.0), (8, 13, 26.0, 36.0)]);
         assert_eq!(line.rect, Rect::new(14.0, 100.0, 36.0, 104.0));
-        assert_eq!(TYPEWRITER.line(" \t ", 0.0), None);
+        assert_eq!(TYPEWRITER.line(" \t ", Pt(0)), None);
     }
 }

@@ -18,9 +18,9 @@ const HEIGHT: f32 = 792.0;
 const MARGIN: f32 = 36.0;
 // Text of filings is set for typewriters: 132 columns at most, 66 lines to a page.
 const TYPEWRITER: Typewriter = Typewriter {
-    left: MARGIN,
-    character_width: 4.0,
-    font_size: 8.0,
+    left: Pt(3_600),
+    character_width: Pt(400),
+    font_size: Pt(800),
 };
 const LINE_HEIGHT: f32 = (HEIGHT - 2.0 * MARGIN) / LINES_PER_PAGE as f32;
 const LINES_PER_PAGE: u16 = 66;
@@ -191,7 +191,7 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
             row = 0;
         }
         cleaner.clean(&mut text);
-        lines.extend(TYPEWRITER.line(&text, MARGIN + f32::from(row) * LINE_HEIGHT));
+        lines.extend(TYPEWRITER.line(&text, Pt::new(MARGIN + f32::from(row) * LINE_HEIGHT)));
         row += 1;
     }
     end_page(&mut lines);

@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use stemma_document::{GridCell, GridLine, Line, Page, Pt, Rect, TextLines};
+use stemma_document::{GridCell, GridLine, Line, Page, Pt, TextLines};
 
 use crate::cells::has_leader;
 use crate::lines::{LineKind, LineReading};
@@ -14,18 +14,19 @@ use crate::typewriter::Typewriter;
 
 // A space is a little more than half as wide as a line is high, and blank lines are part of heads.
 const TYPEWRITER: Typewriter = Typewriter {
-    left: 0.0,
-    character_width: 6.0,
-    font_size: 10.0,
+    left: Pt(0),
+    character_width: Pt(600),
+    font_size: Pt(1_000),
 };
-const LINE_PITCH: f32 = 11.0;
+const LINE_PITCH: Pt = Pt(1_100);
 // What is below a rule does not go on what is above it.
-const RULE_PITCH: f32 = 1.5;
+const RULE_PITCH: Pt = Pt(150);
 // Lines of a part that ends at the next paragraph, and at most.
 const PART_LINES: usize = 60;
 const MAX_PART_LINES: usize = 1_000;
 // `---` in one cell is a dash, and a line of nothing else is a rule.
 const RULE: usize = 3;
+const PAGE_DIGITS: usize = 4;
 const LEADER: &str = "...";
 
 /// The tables of a text, and the kinds of their lines by index. `readings` are the lines as their words tell. Stops where
@@ -46,8 +47,9 @@ pub(crate) fn read_text_tables(
         }
         let part = TextPart::new(start, &text.lines[start..end], &lines[start..end]);
         let (found, found_kinds) = read_tables(0, slice::from_ref(&part.page), is_cancelled);
-        let found_kinds = found_kinds.into_iter();
-        kinds.extend(found_kinds.map(|(_, line, kind)| (part.numbers[line], kind)));
+        for (_, line, kind) in found_kinds {
+            kinds.push((part.numbers[line], kind));
+        }
         for mut table in found {
             table.id = format!("t{}", tables.len() + 1);
             table.title = table.title.filter(|title| !part.is_prose(title, readings));
@@ -118,24 +120,24 @@ impl TextPart {
             page: Page::default(),
             numbers: Vec::new(),
         };
-        let mut top = 0.0;
+        let mut top = Pt(0);
         for (at, (text, line)) in (start..).zip(texts.iter().zip(lines)) {
             let placed = match line {
                 TextLine::Row { table, row, cells } => row_line(*table, *row, cells, top),
                 TextLine::Text => plain_line(text).and_then(|plain| TYPEWRITER.line(&plain, top)),
                 TextLine::Hidden => continue,
             };
-            top += match is_rule(text) {
-                true => RULE_PITCH,
-                false => LINE_PITCH,
+            top.0 += match is_rule(text) {
+                true => RULE_PITCH.0,
+                false => LINE_PITCH.0,
             };
-            let placed = placed.filter(|_| !is_rule(text));
+            let placed = placed.filter(|_| !is_rule(text) && !is_page_number(text));
             if let Some(placed) = placed {
                 part.page.lines.push(placed);
                 part.numbers.push(at);
             }
         }
-        part.page.height = Pt::new(top);
+        part.page.height = top;
         part
     }
 
@@ -144,6 +146,12 @@ impl TextPart {
         let mut lines = self.page.lines.iter().zip(&self.numbers);
         lines.any(|(line, at)| line.text == title && readings[*at].kind == LineKind::Prose)
     }
+}
+
+// A number alone, below the last row of a printed page.
+fn is_page_number(text: &str) -> bool {
+    let number = text.trim_matches(['-', ' ']);
+    (1..=PAGE_DIGITS).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_rule(text: &str) -> bool {
@@ -187,9 +195,9 @@ fn without_leaders(text: &str) -> Option<String> {
     Some(plain)
 }
 
-fn row_line(table: u32, row: u32, cells: &[String], top: f32) -> Option<Line> {
+fn row_line(table: u32, row: u32, cells: &[String], top: Pt) -> Option<Line> {
     let mut line = Line {
-        rect: Rect::new(0.0, top, 0.0, top + TYPEWRITER.font_size),
+        rect: TYPEWRITER.rect(Pt(0), Pt(0), top),
         ..Line::default()
     };
     let mut grid = GridLine {
@@ -217,3 +225,6 @@ fn row_line(table: u32, row: u32, cells: &[String], top: f32) -> Option<Line> {
         line
     })
 }
+
+#[cfg(test)]
+mod tests;
