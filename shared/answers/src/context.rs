@@ -9,7 +9,7 @@ mod read;
 mod selection;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use stemma_document::{DocId, PageNo, SectionId};
 use stemma_reading::tables::FigureTable;
@@ -179,25 +179,24 @@ impl AnswerContext {
             .collect()
     }
 
-    // The tables on the pages that a quote of a passage may be on.
+    // The tables on the pages or lines that a quote of a passage may be on.
     pub(super) fn tables_near(&self, passage: &Passage) -> Vec<&FigureTable> {
-        match self.document(passage) {
-            Some(open_doc) if passage.last_line.is_none() => {
-                open_doc.tables_on(passage.number..=passage.number + 1)
-            }
-            _ => Vec::new(),
-        }
+        let last = passage.last_line.unwrap_or(passage.number + 1);
+        self.document(passage)
+            .map(|open_doc| open_doc.tables_on(passage.number..=last))
+            .unwrap_or_default()
     }
 
     // A line for each document of the next prompt: its name, what it is, and the unit its tables state.
     pub(super) fn describe_documents(&self) -> String {
-        let mut pages: BTreeMap<DocId, Vec<u32>> = BTreeMap::new();
+        let mut places: BTreeMap<DocId, Vec<RangeInclusive<u32>>> = BTreeMap::new();
         for (_, passage) in self.prompt_passages() {
-            pages.entry(passage.doc).or_default().push(passage.number);
+            let place = passage.number..=passage.last_line.unwrap_or(passage.number);
+            places.entry(passage.doc).or_default().push(place);
         }
-        let lines = pages.into_iter().filter_map(|(doc, pages)| {
+        let lines = places.into_iter().filter_map(|(doc, places)| {
             let open_doc = self.documents.get(&doc)?;
-            let unit = open_doc.unit(&pages).map(|unit| format!("“{unit}”"));
+            let unit = open_doc.unit(&places).map(|unit| format!("“{unit}”"));
             let parts = [open_doc.description.clone(), unit.unwrap_or_default()];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             (!parts.is_empty()).then(|| format!("{}: {}", open_doc.name, parts.join(" · ")))

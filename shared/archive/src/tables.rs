@@ -15,12 +15,15 @@ use crate::error::shell_quoted;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, items};
 
+// First and last page, or line in a document without pages.
+type Bounds = (u32, u32);
+
 /// The tables of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentTables {
     /// The document.
     pub document: DocumentInfo,
-    /// In reading order; empty for documents without pages.
+    /// In reading order.
     pub tables: Vec<TableInfo>,
 }
 
@@ -36,7 +39,9 @@ pub struct TableInfo {
     /// By how much printed figures are multiplied, where one scale is declared.
     pub scale: Option<u64>,
     /// First and last physical page.
-    pub pages: (u32, u32),
+    pub pages: Option<(u32, u32)>,
+    /// First and last line of its rows in a text.
+    pub lines: Option<(u32, u32)>,
     /// The section it is in.
     pub section: Option<String>,
     /// Heads and periods of its columns, from left to right, without the column of row labels.
@@ -68,30 +73,31 @@ impl Archive {
     pub async fn tables(&self, locator: &str) -> Result<DocumentTables, ApiError> {
         let (listed, published, part) = self.load_published(locator).await?;
         let part = part.filter(|part| !matches!(part, Fragment::Table(_)));
-        let pages = part.map(|part| pages_of(&published.tree, &listed.label, &part));
-        let pages = pages.transpose()?;
+        let bounds = part.map(|part| bounds_of(&published.tree, &listed.label, &part));
+        let bounds = bounds.transpose()?;
         let mut tables = self.stored_tables(&listed, &published).await?;
-        if let Some(pages) = pages {
+        if let Some(bounds) = bounds {
             tables.retain(|table| {
-                let (first, last) = table.pages;
-                let overlaps =
-                    |span: &PageSpan| span.start().get() <= last && first <= span.end().get();
-                pages.iter().any(overlaps)
+                let (first, last) = table.bounds();
+                bounds
+                    .iter()
+                    .any(|(start, end)| *start <= last && first <= *end)
             });
         }
         let placed = placed_sections(&published.tree);
-        let first_pages = tables.iter().map(|table| table.pages.0);
-        let sections = sections_at(placed.into_iter(), first_pages.collect());
+        let starts = tables.iter().map(|table| table.bounds().0);
+        let sections = sections_at(placed.into_iter(), starts.collect());
         let tables = tables.into_iter().map(|table| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
             section: sections
-                .get(&table.pages.0)
+                .get(&table.bounds().0)
                 .map(|id| section_locator(&listed.label, *id)),
             rows: table.rows.len(),
+            pages: table.page_range(),
+            lines: table.line_range(),
             title: table.title,
             unit: table.unit,
             scale: table.scale,
-            pages: table.pages,
             columns: table.columns,
         });
         Ok(DocumentTables {
@@ -120,10 +126,10 @@ impl Archive {
         if let Some(facts) = self.load_facts(&published).await? {
             table.link_facts(&figures(&facts));
         }
-        let page = table.pages.0;
+        let (start, _) = table.bounds();
         let placed = placed_sections(&published.tree);
-        let sections = sections_at(placed.into_iter(), BTreeSet::from([page]));
-        let section = sections.get(&page);
+        let sections = sections_at(placed.into_iter(), BTreeSet::from([start]));
+        let section = sections.get(&start);
         Ok(TableContent {
             document: DocumentInfo::from_catalog(&listed),
             section: section.map(|id| section_locator(&listed.label, *id)),
@@ -141,22 +147,22 @@ impl Archive {
     }
 }
 
-fn pages_of(tree: &SectionTree, label: &str, part: &Fragment) -> Result<Vec<PageSpan>, ApiError> {
+// First and last page, or line in a document without pages, of each run of a part.
+fn bounds_of(tree: &SectionTree, label: &str, part: &Fragment) -> Result<Vec<Bounds>, ApiError> {
+    let of_pages = |spans: &[PageSpan]| spans.iter().map(|span| span.bounds()).collect();
     match part {
-        Fragment::Pages(spans) => return Ok(spans.clone()),
+        Fragment::Pages(spans) => return Ok(of_pages(spans)),
         Fragment::Item { part, number } => {
             let indexed = items::find_indexed_item(tree, label, part.as_deref(), number);
             if let Some((_, spans)) = indexed {
-                return Ok(spans);
+                return Ok(of_pages(&spans));
             }
         }
         Fragment::Section(_) | Fragment::Table(_) => {}
     }
     let section = tree.section(resolve_section(tree, label, part)?);
-    Ok(section
-        .and_then(|section| section.span.pages())
-        .into_iter()
-        .collect())
+    let bounds = section.map(|section| section.span.bounds());
+    Ok(bounds.into_iter().collect())
 }
 
 /// Whether a fact is a figure that a table may show.
@@ -182,27 +188,26 @@ pub(crate) fn figures(facts: &FactTable) -> Vec<CellFact> {
     figures
 }
 
-// The innermost section that begins last on or before each page, by page. `sections` are in reading order. Each is looked at
+// The innermost section that begins last on or before each page or line, by that. `sections` are in reading order. Each is looked at
 // once, from the last to the first: a document may have any number of tables and of sections.
 fn sections_at(
-    sections: impl DoubleEndedIterator<Item = (SectionId, PageSpan)>,
-    mut pages: BTreeSet<u32>,
+    sections: impl DoubleEndedIterator<Item = (SectionId, Bounds)>,
+    mut starts: BTreeSet<u32>,
 ) -> BTreeMap<u32, SectionId> {
     let mut found = BTreeMap::new();
-    for (id, span) in sections.rev() {
-        let covered = span.start().get()..=span.end().get();
-        while let Some(page) = pages.range(covered.clone()).next().copied() {
-            pages.remove(&page);
-            found.insert(page, id);
+    for (id, (first, last)) in sections.rev() {
+        while let Some(start) = starts.range(first..=last).next().copied() {
+            starts.remove(&start);
+            found.insert(start, id);
         }
     }
     found
 }
 
-fn placed_sections(tree: &SectionTree) -> Vec<(SectionId, PageSpan)> {
+fn placed_sections(tree: &SectionTree) -> Vec<(SectionId, Bounds)> {
     let sections = tree.walk();
     sections
-        .filter_map(|(_, section)| Some((section.id, section.span.pages()?)))
+        .map(|(_, section)| (section.id, section.span.bounds()))
         .collect()
 }
 
@@ -223,7 +228,7 @@ mod tests {
     #[test]
     fn each_page_has_its_innermost_last_section_after_one_look_at_each_section() {
         // A chapter for each hundred pages, with a section for each ten, and with two that begin on a page of the next ten.
-        let span = |start: u32, end: u32| PageSpan::new(start, end).unwrap();
+        let span = |start: u32, end: u32| (start, end);
         let mut sections = Vec::new();
         for chapter in 0..100 {
             sections.push(span(100 * chapter + 1, 100 * chapter + 100));
@@ -233,7 +238,7 @@ mod tests {
                 sections.push(span(start + 5, start + 12));
             }
         }
-        let sections: Vec<(SectionId, PageSpan)> = (0..).map(SectionId).zip(sections).collect();
+        let sections: Vec<(SectionId, Bounds)> = (0..).map(SectionId).zip(sections).collect();
         let mut looks = 0;
         let found = sections_at(
             sections.iter().copied().inspect(|_| looks += 1),
@@ -241,9 +246,8 @@ mod tests {
         );
         assert_eq!(looks, sections.len());
         for page in 1..=10_020 {
-            let covers = |(_, span): &&(SectionId, PageSpan)| {
-                (span.start().get()..=span.end().get()).contains(&page)
-            };
+            let covers =
+                |(_, (first, last)): &&(SectionId, Bounds)| (*first..=*last).contains(&page);
             let last = sections.iter().rfind(covers).map(|(id, _)| *id);
             assert_eq!(found.get(&page).copied(), last, "{page}");
         }

@@ -6,17 +6,26 @@ use stemma_document::{Source, SourceFormat};
 use stemma_reading::text_headings::find_headings;
 
 use crate::decode::DecodedText;
+use crate::edgar::{PartCleaner, is_table_mark};
 use crate::{ExtractError, Limits};
 
-/// Extracts plain text, with the headings that [`find_headings`] finds.
+/// Extracts plain text, with the headings that [`find_headings`] finds. A document of an old filing, whose tables have tags, is cleaned as
+/// those of submissions are.
 ///
 /// # Errors
 ///
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
-    let lines = decoded.lines();
-    let headings = find_headings(&lines, |_| true, &[]);
+    let mut lines = decoded.lines();
+    let is_text: Vec<bool> = match lines.iter().any(|line| is_table_mark(line)) {
+        true => {
+            let mut cleaner = PartCleaner::default();
+            lines.iter_mut().map(|line| cleaner.clean(line)).collect()
+        }
+        false => vec![true; lines.len()],
+    };
+    let headings = find_headings(&lines, |line| is_text.get(line) != Some(&false), &[]);
     Ok(limits.source_of_lines(
         SourceFormat::Text,
         lines,
@@ -30,7 +39,59 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
 mod tests {
     use proptest::prelude::*;
 
+    use stemma_document::SourceBody;
+    use stemma_reading::document_reading::DocumentReading;
+
     use super::*;
+
+    #[test]
+    fn tags_of_an_old_filing_are_no_text_and_its_table_is_one() {
+        let filing = "\
+<PAGE>
+                    SELECTED FINANCIAL DATA
+<TABLE>
+<CAPTION>                             1997          1996
+                                  --------      --------
+                                       (In thousands)
+<S>                               <C>           <C>
+Net sales...................      $ 41,200      $ 38,100
+Cost of sales...............        30,100        27,650
+Income taxes (benefit)<F1>..          (410)          320
+<FN>
+<F1> Restated.
+</TABLE>
+";
+        let source = read(filing.into(), &Limits::default()).unwrap();
+        let SourceBody::Lines(text) = &source.body else {
+            panic!("no lines");
+        };
+        assert!(!text.lines.concat().contains('<'), "{:?}", text.lines);
+        assert!(text.headings.iter().all(|heading| heading.line < 3));
+        let tables = DocumentReading::new(&source.body).tables;
+        assert_eq!(tables.len(), 1, "{tables:?}");
+        let columns = tables[0].columns.iter();
+        let periods: Vec<_> = columns.map(|column| column.period.as_deref()).collect();
+        assert_eq!(periods, [Some("1997"), Some("1996")]);
+        assert_eq!(tables[0].scale, Some(1_000));
+        let values = |row: usize| {
+            let cells = tables[0].rows[row].cells.iter().flatten();
+            cells.map(|cell| cell.value.clone().unwrap()).collect()
+        };
+        let rows: [Vec<String>; 3] = [0, 1, 2].map(values);
+        assert_eq!(
+            rows,
+            [["41200", "38100"], ["30100", "27650"], ["-410", "320"]]
+        );
+    }
+
+    #[test]
+    fn other_texts_keep_what_looks_like_a_tag() {
+        let source = read("a <b> and <s>".into(), &Limits::default()).unwrap();
+        let SourceBody::Lines(text) = &source.body else {
+            panic!("no lines");
+        };
+        assert_eq!(text.lines, ["a <b> and <s>"]);
+    }
 
     proptest! {
         #[test]

@@ -99,8 +99,9 @@ impl ToolContext {
         let locator = part_locator(&listed.label, Some(part));
         let found = self.archive.table(&locator).await?;
         let name = name_of(listed);
-        let (first, last) = found.table.pages;
-        let pages = format_span((first, last));
+        let bounds = found.table.bounds();
+        let unit = found.table.page_range().map_or("lines", |_| "pages");
+        let place = format!("{unit} {}", format_span(bounds));
         let heading = found.table.title.as_deref().unwrap_or(&found.table.id);
         let title = first_chars(&format!("{name} › {heading}"), TITLE_CHARS).to_owned();
         let whole = found.table.to_text();
@@ -108,23 +109,26 @@ impl ToolContext {
         let is_truncated = text.len() < whole.len();
         let mut metadata = metadata(listed);
         metadata.insert("document".into(), json!(name));
-        metadata.insert("pages".into(), json!(pages));
+        metadata.insert(unit.into(), json!(format_span(bounds)));
         metadata.insert("section".into(), json!(found.section));
         metadata.insert("unit".into(), json!(found.table.unit));
         metadata.insert("scale".into(), json!(found.table.scale));
-        let summary = format!("{title}: {} rows, pages {pages}", found.table.rows.len());
-        let body = delimited(&format!("{name} pages {pages}"), &text);
-        let more = is_truncated.then(|| {
-            format!(
-                "The table is cut: a larger max_tokens, or fetch(id: \"{}#p={pages}\")",
-                listed.label
-            )
-        });
+        let summary = format!("{title}: {} rows, {place}", found.table.rows.len());
+        let body = delimited(&format!("{name} {place}"), &text);
+        let around = match found.table.page_range() {
+            Some(pages) => format!("{}#p={}", listed.label, format_span(pages)),
+            None => found.section.unwrap_or_else(|| listed.label.clone()),
+        };
+        let more = is_truncated
+            .then(|| format!("The table is cut: a larger max_tokens, or fetch(id: \"{around}\")"));
         let data = FetchOutput {
             id: locator,
             title,
             text,
-            url: page_address(listed.doc(), first),
+            url: match found.table.page_range() {
+                Some((first, _)) => page_address(listed.doc(), first),
+                None => format!("{SCHEME}{}", listed.doc()),
+            },
             metadata,
             truncated: is_truncated,
             remaining: None,

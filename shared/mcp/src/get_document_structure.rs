@@ -252,12 +252,13 @@ impl TableNode {
             .section
             .and_then(|locator| locator.rsplit('#').next().map(str::to_owned));
         let short = |text: String| first_chars(&text, TITLE_CHARS).to_owned();
+        let (start, end) = table.pages.or(table.lines).unwrap_or_default();
         Self {
             id: table.locator,
             title: table.title.map(short),
             unit: table.unit.map(short),
-            start_index: table.pages.0,
-            end_index: table.pages.1,
+            start_index: start,
+            end_index: end,
             node_id: section,
             rows: table.rows,
             columns: table

@@ -11,13 +11,13 @@ use stemma_document::{Line, Page, PageNo, SourceBody};
 use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
 use crate::lines::{LABEL_WORDS, LineKind, LineReading, read_lines};
 use crate::page_features::{is_number, year};
-use crate::tables::{CELL_GAP, FigureTable, read_tables};
+use crate::tables::{CELL_GAP, FigureTable, read_tables, read_text_tables};
 
 /// The reading of a document.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DocumentReading {
     pub lines: LineReadings,
-    /// In reading order; empty for a document without pages.
+    /// In reading order.
     pub tables: Vec<FigureTable>,
 }
 
@@ -42,10 +42,14 @@ impl DocumentReading {
         let pages = match body {
             SourceBody::Pages(pages) => pages,
             SourceBody::Lines(text) => {
-                let lines = read_lines(text.lines.iter().map(String::as_str));
+                let mut lines = read_lines(text.lines.iter().map(String::as_str));
+                let (tables, table_lines) = read_text_tables(text, &lines, is_cancelled);
+                for (line, kind) in table_lines {
+                    lines[line].kind = kind;
+                }
                 return Self {
                     lines: LineReadings { pages: vec![lines] },
-                    tables: Vec::new(),
+                    tables,
                 };
             }
         };

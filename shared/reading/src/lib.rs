@@ -10,7 +10,7 @@
 //!   its words; [`text_blocks`]: tables and paragraphs of lines; [`page_features`]: what ranks a page; [`statement_pages`]: the
 //!   financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
-//! - [`tables`]: rows and cells for claims, and whole tables for people.
+//! - [`tables`]: rows and cells for claims, and whole tables for people; [`typewriter`]: where the words of typewritten lines are.
 
 pub mod calendar;
 mod cells;
@@ -35,4 +35,5 @@ pub mod text_headings;
 pub mod text_words;
 pub mod title;
 pub mod tokenizer;
+pub mod typewriter;
 pub mod vocabulary;

@@ -179,7 +179,10 @@ impl Place {
 // The page of a table that a locator names.
 async fn table_page(archive: &Archive, locator: &str) -> Result<Option<u32>, Problem> {
     match Locator::parse(locator).fragment {
-        Some(Fragment::Table(_)) => Ok(Some(archive.table(locator).await?.table.pages.0)),
+        Some(Fragment::Table(_)) => {
+            let pages = archive.table(locator).await?.table.page_range();
+            Ok(pages.map(|(first, _)| first))
+        }
         _ => Ok(None),
     }
 }

@@ -119,13 +119,13 @@ pub(crate) async fn tables(
     let body = html! {
         h2 { (grouped(tables.len())) @if tables.len() == 1 { " table" } @else { " tables" } }
         @if tables.is_empty() { p { "No tables of figures were found." } } @else {
-            (table("Tables", &[Text("Table"), Text("Title"), Text("In"), Number("Pages"), Number("Rows"), Number("Columns")], &html! { @for table in tables.iter().take(MAX_ROWS) {
+            (table("Tables", &[Text("Table"), Text("Title"), Text("In"), Number("Place"), Number("Rows"), Number("Columns")], &html! { @for table in tables.iter().take(MAX_ROWS) {
                     @let id = table.locator.rsplit('#').next().unwrap_or_default();
                     tr {
                         th scope="row" { a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) { (id) } }
                         td { bdi { (Line(table.title.as_deref().unwrap_or("untitled"))) } }
                         td { (Line(table.unit.as_deref().unwrap_or_default())) }
-                        td.number { a href=(context.document_url(&view.label, &[("page", &table.pages.0.to_string())])) { (pages(table.pages.0, table.pages.1)) } }
+                        td.number { (table_place(context, view, table.pages, table.lines, table.section.as_deref())) }
                         td.number { (grouped(table.rows)) }
                         td.number { (grouped(table.columns.len())) }
                     }
@@ -136,6 +136,22 @@ pub(crate) async fn tables(
     Ok(part(context, view, "Tables", "tables", "/tables", body))
 }
 
+// The pages of a table, or its lines in a text, where the link is one to its section.
+fn table_place(
+    context: &PageContext,
+    view: &DocumentView,
+    pages_of: Option<(u32, u32)>,
+    lines: Option<(u32, u32)>,
+    section: Option<&str>,
+) -> Markup {
+    let (first, last) = pages_of.or(lines).unwrap_or_default();
+    let address = match pages_of {
+        Some(_) => context.document_url(&view.label, &[("page", &first.to_string())]),
+        None => context.document_url(section.unwrap_or(&view.label), &[]),
+    };
+    html! { a href=(address) { (pages(first, last)) } }
+}
+
 fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent) -> Markup {
     let table = &content.table;
     let csv = format!("/documents/{}/tables/{}", encoded(&view.label), table.id);
@@ -143,7 +159,8 @@ fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent)
         h2 #table { bdi { (Line(table.title.as_deref().unwrap_or("Untitled table"))) } }
         p.note {
             @if let Some(unit) = &table.unit { (Line(unit)) " · " }
-            a href=(context.document_url(&view.label, &[("page", &table.pages.0.to_string())])) { "page " (pages(table.pages.0, table.pages.1)) }
+            @if table.page_range().is_some() { "page " } @else { "lines " }
+            (table_place(context, view, table.page_range(), table.line_range(), content.section.as_deref()))
             " · " a href=(context.url(&csv, &[])) { "CSV" }
             " · " a href=(context.document_url(&view.label, &[("view", "tables")])) { "all tables" }
         }

@@ -18,7 +18,7 @@ Examples:
   stemma tables '3M_2022_10K#item-7'
   stemma tables 3M_2022_10K --jsonl --fields locator,title,unit,pages
 
-Tables are read from rows of figures; a document without pages has none.")]
+Tables are read from rows of figures.")]
 pub struct TablesArgs {
     /// A document, or a section, an Item or pages of it.
     #[arg(value_name = "LOCATOR")]
@@ -34,7 +34,7 @@ Examples:
   stemma table '3M_2022_10K#t12' --json
 
 CSV has the period of each column below its head where one was read. JSON has the exact number of each
-cell without scale, and its place on the page.")]
+cell without scale, and its place on a page.")]
 pub struct TableArgs {
     /// A table, as `stemma tables` prints it.
     #[arg(value_name = "LOCATOR")]
@@ -70,7 +70,7 @@ fn list(tables: &[TableInfo], output: &Output) {
         .with_heads(["TABLE", "TITLE", "IN", "SIZE", "PAGES"])
         .with_optional([2]);
     for info in tables {
-        let pages = page_or_line_range(Some(info.pages), None);
+        let pages = page_or_line_range(info.pages, info.lines);
         table.row([
             info.locator.clone(),
             info.title.clone().unwrap_or_default(),
@@ -81,7 +81,7 @@ fn list(tables: &[TableInfo], output: &Output) {
     }
     table.print(output);
     if tables.is_empty() {
-        output.note("no tables: no rows of figures were found on pages of this document");
+        output.note("no tables: no rows of figures were found in this document");
     }
 }
 

@@ -86,12 +86,12 @@ impl OpenDoc {
         }
     }
 
-    /// Tables that are on one of these pages.
-    pub(super) fn tables_on(&self, pages: RangeInclusive<u32>) -> Vec<&FigureTable> {
-        let (first, last) = pages.into_inner();
+    /// Tables that are on one of these pages, or lines in a text.
+    pub(super) fn tables_on(&self, place: RangeInclusive<u32>) -> Vec<&FigureTable> {
+        let (first, last) = place.into_inner();
         self.tables
             .iter()
-            .filter(|table| table.pages.0 <= last && first <= table.pages.1)
+            .filter(|table| table.bounds().0 <= last && first <= table.bounds().1)
             .collect()
     }
 
@@ -122,13 +122,14 @@ impl OpenDoc {
         self.pages.get(&number)
     }
 
-    /// The unit of most tables on these pages, in the words of the document: `(Dollars in millions)`.
-    pub(super) fn unit(&self, pages: &[u32]) -> Option<&str> {
+    /// The unit of most tables on these pages or lines, in the words of the document: `(Dollars in millions)`.
+    pub(super) fn unit(&self, places: &[RangeInclusive<u32>]) -> Option<&str> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for table in self.tables.iter() {
-            let is_shown = pages
+            let (first, last) = table.bounds();
+            let is_shown = places
                 .iter()
-                .any(|page| (table.pages.0..=table.pages.1).contains(page));
+                .any(|place| first <= *place.end() && *place.start() <= last);
             if let Some(unit) = table.unit.as_deref().filter(|_| is_shown) {
                 *counts.entry(unit).or_default() += 1;
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stemma_document::{
     Collection, DocId, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, FactSource,
     LocatedEntry, Method, Page, PageNo, PageOrigin, Position, Pt, Recognition, SectionStart,
-    SectionTree, SourceBody, VerifiedOutline, WordReading,
+    SectionTree, SourceBody, TextLines, VerifiedOutline, WordReading,
 };
 use stemma_filings::monospaced_page;
 use stemma_llm::request::LlmRequest;
@@ -60,6 +60,8 @@ pub(super) struct TestArchive {
     pub(super) sentence: String,
     /// The cash flows are a scan. Two readers read this word of it differently.
     pub(super) disputed: Option<(&'static str, &'static str)>,
+    /// The filings have no pages.
+    pub(super) is_text: bool,
 }
 
 fn page(text: &str) -> Page {
@@ -97,7 +99,21 @@ fn pages(name: &str, sentence: &str) -> Vec<Page> {
     [CAPEX, &risks, zorbs].map(page).into()
 }
 
-fn tree() -> SectionTree {
+// The lines of a filing without pages, and the one with which the second section begins.
+fn lines(sentence: &str) -> (TextLines, u32) {
+    let lines = CAPEX.lines().chain(["", "Risk Factors", sentence]);
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    let second = lines.len() as u32 - 1;
+    let text = TextLines {
+        tokens: vec![12; lines.len()],
+        lines,
+        headings: Vec::new(),
+    };
+    (text, second)
+}
+
+fn tree(is_text: bool) -> SectionTree {
+    let (text, second) = lines("");
     let entry = |title: &str, page: u32| {
         let number = None;
         let label = None;
@@ -110,11 +126,16 @@ fn tree() -> SectionTree {
             level: 1,
             evidence: EvidenceSource::Layout,
         };
-        let place = SectionStart::Page(Position {
+        let position = Position {
             page: PageNo::new(page).unwrap(),
             line: 0,
             y: Pt(0),
-        });
+        };
+        let place = match (is_text, page) {
+            (false, _) => SectionStart::Page(position),
+            (true, 1) => SectionStart::Line(1),
+            (true, _) => SectionStart::Line(second),
+        };
         (
             LocatedEntry { entry, place },
             EntryVerdict::Confirmed { starts_page: true },
@@ -124,8 +145,12 @@ fn tree() -> SectionTree {
         entry("Consolidated Statement of Cash Flows", 1),
         entry("Risk Factors", 2),
     ];
+    let extent = match is_text {
+        true => Extent::Lines(text.lines.len() as u32),
+        false => Extent::Pages(3),
+    };
     SectionTree::build(
-        &VerifiedOutline::new(Extent::Pages(3), entries).unwrap(),
+        &VerifiedOutline::new(extent, entries).unwrap(),
         Method::Layout,
         Vec::new(),
     )
@@ -138,9 +163,13 @@ impl DocumentStore for TestArchive {
         if let Some((text, other)) = self.disputed {
             make_scan(&mut pages[0], text, other);
         }
+        let body = match self.is_text {
+            true => SourceBody::Lines(lines(&self.sentence).0),
+            false => SourceBody::Pages(pages),
+        };
         Ok(Some(OpenDocument::new(
-            tree(),
-            Some(SourceBody::Pages(pages)),
+            tree(self.is_text),
+            Some(body),
             None,
         )))
     }
@@ -157,7 +186,7 @@ impl SearchService for TestArchive {
             DocumentScope::All => true,
             DocumentScope::Documents(docs) => docs.contains(doc),
         };
-        let tree = tree();
+        let tree = tree(self.is_text);
         let mut hits = Vec::new();
         let documents = fixtures::documents(&self.catalog).into_iter();
         for document in documents.filter(|document| inside(&document.doc())) {
@@ -166,8 +195,11 @@ impl SearchService for TestArchive {
                     query.text.to_lowercase().contains("risk") == section.title.contains("Risk");
                 if wanted_documents {
                     hits.push(SearchHit {
-                        pages: Some((page, page)),
-                        best_pages: vec![SearchHitPage::new(page, None, 1.0)],
+                        pages: (!self.is_text).then_some((page, page)),
+                        best_pages: match self.is_text {
+                            true => Vec::new(),
+                            false => vec![SearchHitPage::new(page, None, 1.0)],
+                        },
                         score: 1.0,
                         why: "words".into(),
                         ..SearchHit::new(
@@ -226,6 +258,7 @@ impl TestArchive {
             documents_unreadable: 0,
             sentence: String::new(),
             disputed: None,
+            is_text: false,
         }
     }
 

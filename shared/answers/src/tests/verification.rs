@@ -53,6 +53,28 @@ async fn figures_are_printed_as_the_page_has_them() {
 }
 
 #[tokio::test]
+async fn figures_of_a_text_without_pages_are_verified_in_its_tables() {
+    let mut archive = TestArchive::new();
+    archive.is_text = true;
+    let wrong = claim_with_figures(
+        "They were {b} in 2021.",
+        &[(1, CAPEX_ROW)],
+        &[figure("b", "(1,749)", CAPEX_LABEL, "2021")],
+    );
+    let (_, client) = scripted_client(&json!([capex_claim(), wrong]));
+    let answer = archive.ask(client, &capex_question()).await;
+    let states: Vec<ClaimState> = answer.claims.iter().map(|claim| claim.state).collect();
+    assert_eq!(
+        states,
+        [ClaimState::Verified, ClaimState::Unverified],
+        "{answer:#?}"
+    );
+    assert!(answer.claims[0].text.contains("1,749 million"));
+    let cited = &answer.citations[0];
+    assert_eq!((cited.page, cited.line), (None, Some(5)));
+}
+
+#[tokio::test]
 async fn false_claims_are_never_marked_verified() {
     let statement = "Purchases of property were {a} in {a.period}.";
     let cell = |value: &str, row: &str, column: &str| vec![figure("a", value, row, column)];

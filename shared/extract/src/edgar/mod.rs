@@ -11,6 +11,8 @@ mod lines;
 mod pages;
 mod tags;
 
+pub(crate) use self::tags::{PartCleaner, is_table_mark};
+
 use stemma_document::Source;
 use stemma_edgar::{FullSubmission, PartKind};
 

@@ -1,11 +1,12 @@
 //! Submissions with HTML: the pages of all documents, one after the other.
 
 use stemma_document::{
-    Defect, Destination, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, SourceBody,
-    SourceFormat, StyleRun, Word, furniture,
+    Defect, Destination, Line, Link, OutlineItem, Page, PageNo, Pt, Source, SourceBody,
+    SourceFormat, furniture,
 };
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart};
 use stemma_reading::title;
+use stemma_reading::typewriter::Typewriter;
 
 use super::tags::{PartCleaner, is_page_mark};
 use crate::decode::DecodedText;
@@ -16,9 +17,12 @@ const WIDTH: f32 = 612.0;
 const HEIGHT: f32 = 792.0;
 const MARGIN: f32 = 36.0;
 // Text of filings is set for typewriters: 132 columns at most, 66 lines to a page.
-const CHAR_WIDTH: f32 = 4.0;
+const TYPEWRITER: Typewriter = Typewriter {
+    left: Pt(3_600),
+    character_width: Pt(400),
+    font_size: Pt(800),
+};
 const LINE_HEIGHT: f32 = (HEIGHT - 2.0 * MARGIN) / LINES_PER_PAGE as f32;
-const FONT_SIZE: f32 = 8.0;
 const LINES_PER_PAGE: u16 = 66;
 
 /// The outline of the source lists the documents with their first pages.
@@ -187,7 +191,7 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
             row = 0;
         }
         cleaner.clean(&mut text);
-        lines.extend(typewritten_line(&text, row));
+        lines.extend(TYPEWRITER.line(&text, Pt::new(MARGIN + f32::from(row) * LINE_HEIGHT)));
         row += 1;
     }
     end_page(&mut lines);
@@ -200,50 +204,5 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
         metadata: Default::default(),
         defects: decoded.defects,
         encrypted: false,
-    })
-}
-
-// Words at their columns; `None` for a blank line.
-fn typewritten_line(text: &str, row: u16) -> Option<Line> {
-    let mut joined = String::with_capacity(text.len());
-    let mut words: Vec<Word> = Vec::new();
-    let mut column = 0usize;
-    let x = |column: usize| Pt::new(MARGIN + column as f32 * CHAR_WIDTH);
-    let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    for word in text.split(' ') {
-        let columns = word.chars().count();
-        let visible = word.trim();
-        if !visible.is_empty() {
-            if !joined.is_empty() {
-                joined.push(' ');
-            }
-            let start = joined.len();
-            joined.push_str(visible);
-            words.push(Word {
-                start: place(start),
-                end: place(joined.len()),
-                x0: x(column),
-                x1: x(column + columns),
-            });
-        }
-        column += columns + 1;
-    }
-    let last = *words.last()?;
-    let y = MARGIN + f32::from(row) * LINE_HEIGHT;
-    Some(Line {
-        rect: Rect {
-            x0: words.first()?.x0,
-            y0: Pt::new(y),
-            x1: last.x1,
-            y1: Pt::new(y + FONT_SIZE),
-        },
-        runs: vec![StyleRun {
-            end: place(joined.len()),
-            size: Pt::new(FONT_SIZE),
-            ..StyleRun::default()
-        }],
-        text: joined,
-        words,
-        ..Line::default()
     })
 }

@@ -5,13 +5,13 @@ const MAX_TAG_BYTES: usize = 256;
 
 /// Cleans the lines of one part, from the first to the last.
 #[derive(Debug, Default)]
-pub(super) struct PartCleaner {
+pub(crate) struct PartCleaner {
     in_table: bool,
 }
 
 impl PartCleaner {
     /// Removes tags from a line. Returns whether the line may be a heading.
-    pub(super) fn clean(&mut self, line: &mut String) -> bool {
+    pub(crate) fn clean(&mut self, line: &mut String) -> bool {
         if is_page_mark(line) {
             line.clear();
             return false;
@@ -31,7 +31,12 @@ impl PartCleaner {
             rest = behind;
             let window = &behind[..behind.floor_char_boundary(MAX_TAG_BYTES)];
             match window.find('>') {
-                Some(end) if self.is_tag(&window[..end]) => rest = &behind[end + 1..],
+                Some(end) if self.is_tag(&window[..end]) => {
+                    rest = &behind[end + 1..];
+                    // Heads may be on the line of a caption.
+                    let columns = if text.is_empty() { end + 2 } else { 0 };
+                    text.extend(std::iter::repeat_n(' ', columns));
+                }
                 _ => text.push('<'),
             }
         }
@@ -72,4 +77,9 @@ pub(super) fn is_page_mark(line: &str) -> bool {
     let line = line.trim_start();
     line.get(..6)
         .is_some_and(|tag| tag.eq_ignore_ascii_case("<PAGE>"))
+}
+
+/// Whether a table begins here.
+pub(crate) fn is_table_mark(line: &str) -> bool {
+    line.trim().eq_ignore_ascii_case("<TABLE>")
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stemma_document::{FilingFacts, SourceBody};
+use stemma_document::{FilingFacts, Heading, SourceBody, TextLines};
 use stemma_filings::monospaced_page;
 use stemma_sample_store as store;
 use stemma_store::Env;
@@ -26,10 +26,16 @@ Item 9. Segments
   Total                      2,569       1,572";
 
 async fn client_with_tables() -> TestClient {
+    client_with(SourceBody::Pages(
+        [BALANCE, SEGMENTS].map(monospaced_page).into(),
+    ))
+    .await
+}
+
+async fn client_with(body: SourceBody) -> TestClient {
     let mut client = TestClient::start(Preset::All).await;
     let blobs = client.blobs.clone();
     let path = "10-K/TABLES_2023.pdf";
-    let body = SourceBody::Pages([BALANCE, SEGMENTS].map(monospaced_page).into());
     store::publish(blobs.as_ref(), path, body, FilingFacts::default()).await;
     store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
     let began = Instant::now();
@@ -84,4 +90,38 @@ async fn a_table_is_fetched_with_its_rows() {
     let missing = json!({ "id": "TABLES_2023#t7" });
     let error = client.call_error("fetch", missing).await;
     assert_eq!(error["code"], "locator.no_table");
+}
+
+#[tokio::test]
+async fn tables_of_a_text_have_lines() {
+    let lines = format!("# Balance\n{BALANCE}\n\n# Segments\n{SEGMENTS}");
+    let heading = |line: u32, title: &str| Heading {
+        line,
+        level: 1,
+        title: title.to_owned(),
+    };
+    let text = TextLines {
+        lines: lines.lines().map(str::to_owned).collect(),
+        headings: vec![heading(1, "Balance"), heading(9, "Segments")],
+        ..TextLines::default()
+    };
+    let mut client = client_with(SourceBody::Lines(text)).await;
+    let all = json!({ "doc_name": "TABLES_2023", "format": "tables" });
+    let listed = tables(&mut client, all).await;
+    let places = listed
+        .iter()
+        .map(|table| (&table["start_index"], &table["end_index"]));
+    assert_eq!(
+        places.collect::<Vec<_>>(),
+        [(&5.into(), &7.into()), (&12.into(), &14.into())]
+    );
+    let section = json!({
+        "doc_name": "TABLES_2023",
+        "format": "tables",
+        "node_id": listed[1]["node_id"],
+    });
+    assert_eq!(tables(&mut client, section).await, listed[1..]);
+    let table = client.data("fetch", json!({ "id": listed[0]["id"] })).await;
+    assert_eq!(table["metadata"]["lines"], "5-7");
+    assert_eq!(table["metadata"].get("pages"), None);
 }

@@ -36,7 +36,7 @@ fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
     let mut numbers = Vec::new();
     let mut at = 0;
     while at < chars.len() {
-        if chars[at].is_ascii_digit() {
+        if chars[at].is_ascii_digit() || begins_with_point(chars, at) {
             let end = digits_end(chars, at);
             let marked = marked_end(chars, end);
             if marked > end && !are_years(&chars[at..marked]) {
@@ -79,6 +79,14 @@ fn run_end(chars: &[char], start: usize) -> usize {
 
 fn is_digit(chars: &[char], at: usize) -> bool {
     chars.get(at).is_some_and(char::is_ascii_digit)
+}
+
+// `.50`, but not the end of `No.5` or of a leader.
+fn begins_with_point(chars: &[char], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|before| chars[before]);
+    chars[at] == '.'
+        && is_digit(chars, at + 1)
+        && before.is_none_or(|before| !before.is_alphanumeric() && before != '.')
 }
 
 // The end of the digits, with groups of thousands and a decimal point.

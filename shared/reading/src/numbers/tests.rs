@@ -75,6 +75,21 @@ fn blanks_may_be_within_parentheses() {
     }
 }
 
+#[test]
+fn a_number_may_begin_with_its_point() {
+    assert_eq!(
+        parse_number("$.50, (.48) and 5..3"),
+        ["$.50", ".48", "5", "3"]
+    );
+    let values = numbers("-.5 1.05");
+    let values: Vec<String> = values
+        .iter()
+        .filter_map(|number| number.signed_value())
+        .map(|value| value.to_string())
+        .collect();
+    assert_eq!(values, ["-0.5", "1.05"]);
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in ".{0,80}") {

@@ -1,16 +1,18 @@
 //! Tables of filings: rows with their cells, and whole tables.
 //!
-//! Tables that an HTML file declares are read from their cells, and others from the places of words.
+//! Tables that an HTML or Markdown file declares are read from their cells, and others from the places of words.
 
 mod cell_unit;
 mod document;
 mod grid;
 mod notes;
 mod page;
+mod pipes;
 mod placed;
 mod placement;
 mod surroundings;
 mod table;
+mod text;
 
 pub use cell_unit::CellUnit;
 pub(crate) use document::read_tables;
@@ -18,3 +20,4 @@ pub(crate) use document::read_tables;
 pub(crate) use document::{STATEMENT, tables_of_pages};
 pub(crate) use page::CELL_GAP;
 pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};
+pub(crate) use text::read_text_tables;

@@ -18,7 +18,8 @@ pub struct FigureTable {
     pub unit: Option<String>,
     /// By how much printed figures are multiplied, where one scale is declared.
     pub scale: Option<u64>,
-    /// First and last page, 1-based.
+    /// First and last page, 1-based; 0 in a document without pages.
+    #[serde(skip_serializing_if = "is_without_pages", default)]
     pub pages: (u32, u32),
     pub columns: Vec<TableColumn>,
     pub rows: Vec<TableRow>,
@@ -51,8 +52,10 @@ pub struct TableRow {
     /// The label above that covers this row.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<String>,
+    /// 0 in a document without pages.
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub page: u32,
-    /// Its line on the page, 1-based.
+    /// Its line on the page or in the document, 1-based.
     pub line: u32,
     /// One for each column; `None` where the row has no cell.
     pub cells: Vec<Option<TableCell>>,
@@ -110,6 +113,25 @@ impl TableCell {
 }
 
 impl FigureTable {
+    /// First and last page; `None` in a document without pages.
+    pub fn page_range(&self) -> Option<(u32, u32)> {
+        (!is_without_pages(&self.pages)).then_some(self.pages)
+    }
+
+    /// First and last line of its rows in a document without pages.
+    pub fn line_range(&self) -> Option<(u32, u32)> {
+        let first = self.rows.first()?;
+        let last = self.rows.last()?;
+        self.page_range()
+            .is_none()
+            .then_some((first.line, last.line))
+    }
+
+    /// First and last page, or line in a document without pages.
+    pub fn bounds(&self) -> (u32, u32) {
+        self.page_range().or(self.line_range()).unwrap_or_default()
+    }
+
     /// Gives each cell the tagged figures in it. `facts` are in the order of the file.
     pub fn link_facts(&mut self, facts: &[CellFact]) {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
@@ -149,6 +171,15 @@ impl FigureTable {
         let pages: Option<Vec<u32>> = cells().map(|cell| cell.text.parse().ok()).collect();
         self.columns.len() == 1 && pages.is_some_and(|pages| pages.is_sorted())
     }
+}
+
+fn is_without_pages(pages: &(u32, u32)) -> bool {
+    pages.0 == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(page: &u32) -> bool {
+    *page == 0
 }
 
 impl fmt::Display for FigureTable {

@@ -3,6 +3,7 @@
 use stemma_document::{GridCell, GridLine, Line, Page, Pt, Rect, Word};
 
 use super::Document;
+use super::texts::{markdown, typewritten};
 
 pub(super) struct Random(pub(super) u64);
 
@@ -111,7 +112,7 @@ pub(super) const ROWS: [RowKind; 17] = [
 ];
 
 // Where a cell begins, or that it is a label.
-type Cell = (String, Option<f32>);
+pub(super) type Cell = (String, Option<f32>);
 
 /// A statement with its truth.
 pub(super) struct Table {
@@ -181,7 +182,11 @@ impl Table {
             document: Document::new(Vec::new()),
         };
         let lines = table.lay_out(random);
-        table.place(&lines, random.below(2) == 0);
+        match random.below(4) {
+            0 => table.write(typewritten(&lines)),
+            1 => table.write(markdown(&lines)),
+            at => table.place(&lines, at == 2),
+        }
         table
     }
 
@@ -269,6 +274,12 @@ impl Table {
             page.lines.push(line);
         }
         self.document = Document::new(vec![page]);
+    }
+
+    // As a text without pages.
+    fn write(&mut self, lines: Vec<String>) {
+        self.lines.clone_from(&lines);
+        self.document = Document::without_pages(lines);
     }
 
     pub(super) fn column(&self, year: i32) -> usize {

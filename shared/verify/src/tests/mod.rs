@@ -9,8 +9,9 @@ mod hostile;
 mod plans;
 mod tables;
 mod tagged;
+mod texts;
 
-use stemma_document::{Page, SourceBody};
+use stemma_document::{Page, SourceBody, TextLines};
 use stemma_reading::document_reading::DocumentReading;
 use stemma_xbrl::FactTable;
 
@@ -21,9 +22,11 @@ use crate::{
 
 const LOCATION: &str = "Item 8 Financial Statements\nACME 2022 10K.pdf\nAcme Corporation 10-K 2022";
 
-/// Pages with their reading, as the product has them.
+/// Pages or lines with their reading, as the product has them.
 struct Document {
     pages: Vec<Page>,
+    // Of a document without pages.
+    lines: Vec<String>,
     reading: DocumentReading,
     facts: Option<FactTable>,
     year_shift: i32,
@@ -34,9 +37,22 @@ impl Document {
         let reading = DocumentReading::new(&SourceBody::Pages(pages.clone()));
         Self {
             pages,
+            lines: Vec::new(),
             reading,
             facts: None,
             year_shift: 0,
+        }
+    }
+
+    fn without_pages(lines: Vec<String>) -> Self {
+        let text = TextLines {
+            lines: lines.clone(),
+            ..TextLines::default()
+        };
+        Self {
+            reading: DocumentReading::new(&SourceBody::Lines(text)),
+            lines,
+            ..Self::new(Vec::new())
         }
     }
 
@@ -51,6 +67,7 @@ impl Document {
             .iter()
             .zip(1..)
             .map(|(page, number)| QuoteTarget::page(number, page))
+            .chain((!self.lines.is_empty()).then(|| QuoteTarget::text(1, &self.lines)))
             .collect();
         let evidence: Vec<Option<Evidence<'_>>> = claim
             .citations

@@ -35,17 +35,20 @@ pub(super) struct Head {
     top: f32,
     pub(super) bottom: f32,
     height: f32,
+    // Whether its first line has no other head.
+    is_alone: bool,
     columns: RangeInclusive<usize>,
 }
 
 impl Head {
-    fn new(line: HeadLine) -> Self {
+    fn new(line: HeadLine, is_alone: bool) -> Self {
         Self {
             cell: line.cell,
             x: line.x,
             top: line.bottom - line.height,
             bottom: line.bottom,
             height: line.height,
+            is_alone,
             columns: 0..=0,
         }
     }
@@ -99,6 +102,8 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
     let tight = least_pitch(&lines);
     for line in lines {
         let above = heads.len();
+        let is_alone = line.len() == 1;
+        let are_years = !is_alone && line.iter().all(|part| part.cell.is_year());
         let mut new: Vec<Head> = Vec::new();
         for (at, part) in line.iter().enumerate() {
             let known = heads[..above].iter().enumerate();
@@ -106,16 +111,20 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
                 .filter(|(_, head)| head.goes_on(part, tight))
                 .map(|(index, _)| index)
                 .collect();
-            // A head over several parts of the line ends above it.
+            // A head over several parts of the line ends above it, as `Years ended December 31,` does over each year, and a unit
+            // alone belongs to all years above it.
             let is_shared = |index: usize| {
+                let head = &heads[index];
                 let others = line.iter().enumerate().filter(|(other, _)| *other != at);
                 others
                     .into_iter()
-                    .any(|(_, other)| overlap(heads[index].x, other.x))
+                    .any(|(_, other)| overlap(head.x, other.x))
+                    || are_years && head.is_alone
+                    || is_alone && head.cell.is_year() && unit_of(&part.cell.text).is_some()
             };
             match open[..] {
                 [index] if !is_shared(index) => heads[index].push(part),
-                _ => new.push(Head::new(part.clone())),
+                _ => new.push(Head::new(part.clone(), is_alone)),
             }
         }
         heads.extend(new);
