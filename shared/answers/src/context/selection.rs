@@ -25,6 +25,8 @@ const FIRST_SHARE: f32 = 0.75;
 const WHOLE_PAGES: usize = 4;
 // A part with less of the question than this share of the best one of its page helps nobody.
 const MIN_WORTH: f32 = 0.25;
+// Of the mark of lines that are left out, and its line end.
+const GAP_TOKENS: u32 = 2;
 // A line that is cut has room for a sentence.
 const MIN_CUT_TOKENS: u32 = 60;
 
@@ -183,10 +185,17 @@ impl Selection<'_, '_> {
             if self.chosen[source].contains_key(&line) {
                 continue;
             }
-            let is_first =
-                self.chosen[source].is_empty() && new.iter().all(|(started, _)| *started != source);
-            cost += self.sources[source].lines[line].tokens
-                + if is_first { PASSAGE_OVERHEAD_TOKENS } else { 0 };
+            let chosen = &self.chosen[source];
+            let is_first = chosen.is_empty() && new.iter().all(|(started, _)| *started != source);
+            let follows = line.checked_sub(1).is_some_and(|before| {
+                chosen.contains_key(&before) || new.last() == Some(&(source, before))
+            });
+            cost += self.sources[source].lines[line].tokens;
+            cost += match () {
+                () if is_first => PASSAGE_OVERHEAD_TOKENS,
+                () if follows => 0,
+                () => GAP_TOKENS,
+            };
             new.push((source, line));
         }
         if cost <= self.remaining {
@@ -280,7 +289,7 @@ impl Selection<'_, '_> {
         runs.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut has_run = false;
         for (worth, source, run) in runs {
-            let tokens = self.sources[source].tokens(run.clone());
+            let tokens = self.sources[source].tokens(run.clone()) + GAP_TOKENS;
             if tokens <= left && (worth > 0.0 || !has_run) {
                 left -= tokens;
                 has_run = true;
@@ -356,7 +365,7 @@ mod tests {
         chosen.into_iter().map(|chosen| chosen.text).collect()
     }
 
-    // Marks of what is left out are not counted in the room.
+    // Line ends and the last mark of a page are not counted in the room.
     fn pages_with(chosen: &[ChosenLines]) -> u32 {
         chosen.len() as u32
     }
