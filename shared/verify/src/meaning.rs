@@ -157,22 +157,27 @@ fn measure(bare: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
     Some((results.collect(), format!("the {}", term.name)))
 }
 
-// `A as a percentage of B` divides the row that is named first by the other.
+// `A as a percentage of B` divides the row that is named before by the one that is named behind. A label may be a part of the other:
+// `total equity as a percentage of total liabilities and equity`.
 fn share(statement: &str, inputs: &[&BoundFigure]) -> Option<Expected> {
     let lower = statement.to_lowercase();
     let at = SHARE_PHRASES.iter().find_map(|phrase| lower.find(phrase))?;
-    let whole = Stems::new(&lower[at..]);
     let [one, other] = inputs else {
         return None;
     };
-    let is_whole = |input: &BoundFigure| {
-        let stems = input.cells.first().map(|cell| line_words(&cell.label));
-        stems.is_some_and(|stems| !whole.positions_of(&stems).is_empty())
-    };
-    let (part, whole) = match (is_whole(one), is_whole(other)) {
-        (true, false) => (other, one),
-        (false, true) => (one, other),
-        _ => return None,
+    let [named_before, named_behind] = [&lower[..at], &lower[at..]].map(|text| {
+        let text = Stems::new(text);
+        let words_of = |input: &BoundFigure| {
+            let words = input.cells.first().map(|cell| line_words(&cell.label));
+            let words = words.filter(|words| !text.positions_of(words).is_empty());
+            words.map_or(0, |words| words.len())
+        };
+        words_of(one).cmp(&words_of(other))
+    });
+    let (part, whole) = match (named_behind, named_before) {
+        (Ordering::Less, _) | (Ordering::Equal, Ordering::Greater) => (one, other),
+        (Ordering::Greater, _) | (Ordering::Equal, Ordering::Less) => (other, one),
+        (Ordering::Equal, Ordering::Equal) => return None,
     };
     let share = part.value?.checked_div(whole.value?)?;
     // What flows out may be printed as negative.

@@ -68,3 +68,28 @@ Weighted average shares           40        41"]);
         }
     }
 }
+
+#[test]
+fn a_share_divides_the_part_also_where_its_label_is_in_the_label_of_the_whole() {
+    let table = document(&["\
+                   Balance sheets
+                  (In millions of dollars)
+                                               2022        2021
+Total equity                                    400         380
+Total liabilities and equity                    500         490"]);
+    let (part, whole) = ("Total equity", "Total liabilities and equity");
+    for (formula, value, is_right) in [
+        ("part / whole", "80", true),
+        ("whole / part", "125", false),
+        ("(part - whole) / whole", "-20", false),
+    ] {
+        let figures = vec![
+            copied("part", 1, ["400", "million", part, "2022"]),
+            copied("whole", 1, ["500", "million", whole, "2022"]),
+            computed("m", value, "%", formula),
+        ];
+        let statement = format!("{part} as a percentage of {whole} was {{m}} in 2022.");
+        let claim = with_figures(&table, &statement, part, figures);
+        assert_eq!(table.shows(&claim), is_right, "{formula}");
+    }
+}
