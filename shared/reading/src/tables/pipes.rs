@@ -38,7 +38,9 @@ pub(crate) fn table_lines(lines: &[String]) -> Vec<TextLine> {
     }
     let line_at = |offset| starts.partition_point(|start| *start <= offset) - 1;
     let mut found = vec![TextLine::Text; lines.len()];
-    let (mut table, mut head, mut end) = (0, 0, 0);
+    let mut table = 0;
+    let mut head = 0;
+    let mut end = 0;
     let mut cells = Vec::new();
     let mut events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
     while let Some((event, range)) = events.next() {

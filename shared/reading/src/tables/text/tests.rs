@@ -4,23 +4,20 @@ use super::*;
 use crate::document_reading::DocumentReading;
 use crate::tables::table::TableRow;
 
-fn read(lines: &[String]) -> DocumentReading {
-    let headings = (1..).zip(lines).filter(|(_, line)| line.starts_with("# "));
+fn tables(text: &str) -> Vec<FigureTable> {
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let headings = (1..).zip(&lines).filter(|(_, line)| line.starts_with("# "));
     let headings = headings.map(|(line, title)| stemma_document::Heading {
         line,
         level: 1,
         title: title[2..].to_owned(),
     });
-    DocumentReading::new(&SourceBody::Lines(TextLines {
+    let text = TextLines {
         headings: headings.collect(),
-        lines: lines.to_vec(),
+        lines: lines.clone(),
         ..TextLines::default()
-    }))
-}
-
-fn tables(text: &str) -> Vec<FigureTable> {
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    read(&lines).tables
+    };
+    DocumentReading::new(&SourceBody::Lines(text)).tables
 }
 
 fn heads(table: &FigureTable) -> Vec<&str> {
@@ -59,20 +56,16 @@ Europe | 9,000";
     };
     assert_eq!(income.title.as_deref(), Some("Statements of income"));
     assert_eq!(income.unit.as_deref(), Some("(Dollars in millions)"));
-    assert_eq!(
-        (income.scale, income.line_range()),
-        (Some(1_000_000), Some((9, 11)))
-    );
+    assert_eq!(income.scale, Some(1_000_000));
+    assert_eq!(income.line_range(), Some((9, 11)));
     let periods = [0, 1].map(|column| income.columns[column].period.as_deref());
     assert_eq!(periods, [Some("2023-12"), Some("2022-12")]);
     let impairment = &income.rows[1];
     assert_eq!(impairment.group.as_deref(), Some("Expenses:"));
     assert_eq!(values(impairment), [None, Some("-271")]);
     // The unit of a table is not that of the next.
-    assert_eq!(
-        (employees.scale, employees.line_range()),
-        (None, Some((15, 16)))
-    );
+    assert_eq!(employees.scale, None);
+    assert_eq!(employees.line_range(), Some((15, 16)));
     assert_eq!(heads(employees), ["Employees"]);
 }
 
@@ -101,8 +94,8 @@ Stores            12        10        10"
         assert_eq!(heads(&tables[0]), [1997, 1996, 1995].map(head), "{rule}");
         assert_eq!(tables[0].rows[0].label, "Sales");
         assert_eq!(tables[0].scale, Some(1_000));
-        let expected = ["1749", "1603", "-1500"].map(Some);
-        assert_eq!(values(&tables[0].rows[0]), expected);
+        let sales = values(&tables[0].rows[0]);
+        assert_eq!(sales, ["1749", "1603", "-1500"].map(Some));
         assert_eq!((tables[1].scale, &tables[1].title), (None, &None));
     }
 }
@@ -127,10 +120,6 @@ Sales................1,749     1,603
 fn code_and_prose_have_no_tables() {
     let text = "\
 ```
-| | 2023 | 2022 |
-|---|---|---|
-| Sales | 1,749 | 1,603 |
-
 Sales      1,749     1,603
 Costs      1,200     1,100
 ```
@@ -162,15 +151,12 @@ fn figure(random: &mut Random, style: usize) -> Figure {
     if random.below(12) == 0 {
         return (random.pick(&["—", "-", "--", "n/m"]).to_owned(), None);
     }
-    let number = random.below(900_000) + 1;
-    let cents = format!("{}.{:02}", number / 100, number % 100);
-    let (digits, value) = match (style, number) {
-        (3.., _) => (cents.clone(), cents),
-        (_, 1_000..) => {
-            let grouped = format!("{},{:03}", number / 1_000, number % 1_000);
-            (grouped, number.to_string())
-        }
-        _ => (number.to_string(), number.to_string()),
+    let (high, low) = (random.below(900) + 1, random.below(1_000));
+    let decimal = format!("{high}.{:02}", low / 10);
+    let (digits, value) = match (style, low % 4) {
+        (3.., _) => (decimal.clone(), decimal),
+        (_, 0) => (high.to_string(), high.to_string()),
+        _ => (format!("{high},{low:03}"), format!("{high}{low:03}")),
     };
     let (digits, value) = match random.below(4) {
         0 if style == 0 => (format!("-{digits}"), format!("-{value}")),
@@ -213,40 +199,32 @@ fn typewritten(years: &[Figure], rows: &Rows, random: &mut Random) -> Vec<String
     };
     let mut lines = vec!["(in thousands)".to_owned(), line("", years)];
     lines.push(format!("{:40}{rule}", ""));
-    lines.extend(
-        rows.iter()
-            .map(|(label, cells)| line(&format!("{label} {leader}"), cells)),
-    );
+    for (label, cells) in rows {
+        lines.push(line(&format!("{label} {leader}"), cells));
+    }
     lines
 }
 
 #[test]
 fn values_of_generated_tables_are_right_or_absent() {
-    const LABELS: [&str; 6] = [
-        "Net sales",
-        "Cost of sales",
-        "Other, net",
-        "Taxes",
-        "Net income",
-        "Dividends",
-    ];
+    const LABELS: [&str; 4] = ["Net sales", "Other, net", "Taxes", "Net income"];
     let mut random = Random(7);
     let (mut right, mut absent) = (0, 0);
-    for at in 0..400 {
+    for at in 0..600 {
         let style = random.below(5);
         let count = 2 + random.below(2);
         let years = (0..count).map(|back| ((2023 - back).to_string(), None));
         let years: Vec<Figure> = years.collect();
         let mut figures = || (0..count).map(|_| figure(&mut random, style)).collect();
         let rows: Rows = LABELS.map(|label| (label, figures())).to_vec();
-        let lines = match at % 2 {
-            0 => markdown(&years, &rows, &mut random),
-            _ => typewritten(&years, &rows, &mut random),
+        let text = match at % 2 {
+            0 => markdown(&years, &rows, &mut random).join("\n"),
+            _ => typewritten(&years, &rows, &mut random).join("\n"),
         };
-        let tables = read(&lines).tables;
+        let tables = tables(&text);
         let find = |label: &str, year: &String| {
             let table = tables.first()?;
-            assert_eq!(table.scale, Some(1_000), "{}", lines.join("\n"));
+            assert_eq!(table.scale, Some(1_000), "{text}");
             let mut columns = table.columns.iter();
             let column = columns.position(|column| column.period.as_ref() == Some(year))?;
             let row = table.rows.iter().find(|row| row.label == label)?;
@@ -256,10 +234,8 @@ fn values_of_generated_tables_are_right_or_absent() {
             for ((_, value), (year, _)) in cells.iter().zip(&years) {
                 match find(label, year) {
                     None if value.is_some() => absent += 1,
-                    found => {
-                        assert_eq!(found, *value, "{}\n{tables:?}", lines.join("\n"));
-                        right += 1;
-                    }
+                    found if found == *value => right += 1,
+                    found => panic!("{label} of {year} is {found:?}: {text}\n{tables:?}"),
                 }
             }
         }
