@@ -280,7 +280,7 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("hayro", &["stemma-extract", "stemma-render"]),
     ("png", &["stemma-render"]),
     ("lopdf", &["stemma-extract"]),
-    ("pulldown-cmark", &["stemma-extract"]),
+    ("pulldown-cmark", &["stemma-extract", "stemma-reading"]),
     ("rten", &["stemma-ocr"]),
     ("lapin", &["stemma-adapters"]),
     ("redis", &["stemma-adapters"]),

@@ -1,9 +1,11 @@
-//! Tables of Markdown: cells between pipes, below a head and a row of dashes.
+//! Tables of Markdown, found by pulldown-cmark: cells between pipes, below a head and a row of dashes.
 
-// A longer row is text.
+use std::mem;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+// A longer row has no cells.
 const MAX_CELLS: usize = 200;
-// A fence has as many marks at least.
-const FENCE: usize = 3;
 
 /// What a line of a text is for its tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,188 +23,119 @@ pub(crate) enum TextLine {
 
 /// Finds the tables between the lines of a text.
 pub(crate) fn table_lines(lines: &[String]) -> Vec<TextLine> {
-    let mut found = vec![TextLine::Text; lines.len()];
-    let mut fence: Option<&str> = None;
-    let mut tables = 0;
-    let mut at = 0;
-    while let Some(line) = lines.get(at) {
-        match (fence, fence_of(line)) {
-            (None, None) => {
-                if let Some(rows) = table_rows(&lines[at..]) {
-                    for (row, cells) in (0..).zip(rows) {
-                        found[at] = match row {
-                            1 => TextLine::Hidden,
-                            _ => TextLine::Row {
-                                table: tables,
-                                row,
-                                cells,
-                            },
-                        };
-                        at += 1;
-                    }
-                    tables += 1;
-                    continue;
-                }
-            }
-            (None, opened) => {
-                fence = opened;
-                found[at] = TextLine::Hidden;
-            }
-            (Some(opened), _) => {
-                let closes = line.trim();
-                if closes.starts_with(opened) && closes.trim_start_matches(&opened[..1]).is_empty()
-                {
-                    fence = None;
-                }
-                found[at] = TextLine::Hidden;
-            }
+    let mut text = String::new();
+    let mut starts = Vec::with_capacity(lines.len());
+    for line in lines.iter().map(|line| line.trim()) {
+        starts.push(text.len());
+        // Plain text may look like any other block.
+        if line.starts_with("```") || line.starts_with("~~~") {
+            text.push_str(line);
+        } else if line.contains('|') {
+            // What begins with a pipe is no list, and ends a paragraph.
+            text.extend(["|", line.strip_prefix('|').unwrap_or(line)]);
         }
-        at += 1;
+        text.push('\n');
+    }
+    let line_at = |offset| starts.partition_point(|start| *start <= offset) - 1;
+    let mut found = vec![TextLine::Text; lines.len()];
+    let mut table = 0;
+    let mut head = 0;
+    let mut end = 0;
+    let mut cells = Vec::new();
+    let mut events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
+    while let Some((event, range)) = events.next() {
+        let at = line_at(range.start);
+        match event {
+            Event::Start(Tag::CodeBlock(_) | Tag::Table(_)) => {
+                found[at..=line_at(range.end - 1)].fill(TextLine::Hidden);
+                head = at;
+            }
+            Event::Start(Tag::TableCell) => {
+                let inside = events.by_ref().map(|(event, _)| event);
+                let inside = inside.take_while(|event| *event != Event::End(TagEnd::TableCell));
+                cells.push(plain_text(inside));
+                end = range.end;
+            }
+            Event::End(TagEnd::TableHead | TagEnd::TableRow) => {
+                // A pipe in a text moves all that follows into other columns.
+                if cells.len() > MAX_CELLS || !matches!(text[end..range.end].trim(), "" | "|") {
+                    cells.clear();
+                }
+                found[at] = TextLine::Row {
+                    table,
+                    row: u32::try_from(at - head).unwrap_or(u32::MAX),
+                    cells: mem::take(&mut cells),
+                };
+            }
+            Event::End(TagEnd::Table) => table += 1,
+            _ => {}
+        }
     }
     found
 }
 
-// The marks with which a line opens a block of code.
-fn fence_of(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let mark = line
-        .chars()
-        .next()
-        .filter(|mark| matches!(mark, '`' | '~'))?;
-    let marks = line.len() - line.trim_start_matches(mark).len();
-    let is_code = mark == '`' && line[marks..].contains('`');
-    (marks >= FENCE && !is_code).then(|| &line[..marks])
-}
-
-// The rows of a table that begins with the first line: its head, the dashes, and the others.
-fn table_rows(lines: &[String]) -> Option<Vec<Vec<String>>> {
-    let [head, dashes, ..] = lines else {
-        return None;
-    };
-    if !head.contains('|') || !dashes.contains('|') {
-        return None;
-    }
-    let columns = cells(head).len();
-    let dashes = cells(dashes);
-    let is_table = dashes.len() == columns
-        && columns <= MAX_CELLS
-        && dashes.iter().all(|cell| is_dashes(cell));
-    let rows = lines.iter().take_while(|line| line.contains('|'));
-    let rows = rows.map(|line| {
-        let cells = cells(line);
-        // A pipe in a text moves all that follows into other columns.
-        match cells.len() <= columns {
-            true => cells,
-            false => Vec::new(),
-        }
-    });
-    is_table.then(|| rows.collect())
-}
-
-fn is_dashes(cell: &str) -> bool {
-    let dashes = cell.strip_prefix(':').unwrap_or(cell);
-    let dashes = dashes.strip_suffix(':').unwrap_or(dashes);
-    !dashes.is_empty() && dashes.bytes().all(|byte| byte == b'-')
-}
-
-fn cells(line: &str) -> Vec<String> {
-    let line = line.trim();
-    let line = line.strip_prefix('|').unwrap_or(line);
-    let mut cells = vec![String::new()];
-    let mut is_escaped = false;
-    for character in line.chars() {
-        match (character, cells.last_mut()) {
-            ('|', _) if !is_escaped => cells.push(String::new()),
-            (_, Some(cell)) => cell.push(character),
-            (_, None) => {}
-        }
-        is_escaped = character == '\\' && !is_escaped;
-    }
-    if cells.len() > 1 && cells.last().is_some_and(|last| last.trim().is_empty()) {
-        cells.pop();
-    }
-    cells.iter().map(|cell| without_markup(cell)).collect()
-}
-
-/// A text of one line without the markup around it.
+/// A text of one line without its markup.
 pub(crate) fn without_markup(text: &str) -> String {
-    let text = text.replace("<br>", " ").replace("<br/>", " ");
-    let text = text.replace("&nbsp;", " ").replace("&amp;", "&");
-    let mut plain = unescaped(&text);
-    // Marks of footnotes are single.
-    if plain.matches("**").count().is_multiple_of(2) {
-        plain = plain.replace("**", "");
-    }
-    let mut plain = plain.trim();
-    for mark in ["__", "*", "_", "`"] {
-        let inside = plain
-            .strip_prefix(mark)
-            .and_then(|rest| rest.strip_suffix(mark));
-        let inside = inside.filter(|inside| !inside.is_empty() && !inside.contains(mark));
-        plain = inside.map_or(plain, str::trim);
-    }
-    plain.to_owned()
+    // Behind a pipe, no block begins.
+    let paragraph = format!("|{text}");
+    let plain = plain_text(Parser::new(&paragraph));
+    plain.strip_prefix('|').unwrap_or(&plain).trim().to_owned()
 }
 
-fn unescaped(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let next = characters.next_if(|next| character == '\\' && next.is_ascii_punctuation());
-        plain.push(next.unwrap_or(character));
+fn plain_text<'a>(events: impl Iterator<Item = Event<'a>>) -> String {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut plain = String::new();
+    for event in events {
+        match event {
+            Event::Text(text) | Event::Code(text) => {
+                // `1,749<sup>2</sup>` is not 17,492.
+                if plain.ends_with(is_digit) && text.starts_with(is_digit) {
+                    plain.push(' ');
+                }
+                plain.push_str(&text);
+            }
+            Event::InlineHtml(tag) if tag.starts_with("<br") => plain.push(' '),
+            _ => {}
+        }
     }
-    plain
+    plain.trim().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows(text: &str) -> Vec<String> {
+    fn rows(text: &str) -> String {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let rows = table_lines(&lines).into_iter().map(|line| match line {
             TextLine::Text => "text".to_owned(),
             TextLine::Hidden => "hidden".to_owned(),
             TextLine::Row { table, row, cells } => format!("{table}.{row} {}", cells.join("/")),
         });
-        rows.collect()
+        rows.collect::<Vec<_>>().join("; ")
     }
 
     #[test]
     fn a_table_has_a_head_and_dashes_with_or_without_outer_pipes() {
-        assert_eq!(
-            rows("Sales\n| | 2023 |\n|:--|--:|\n| **A\\|B** | \\$1,749 |\n\nx | y\n- | -\n_z_ | 1"),
-            [
-                "text",
-                "0.0 /2023",
-                "hidden",
-                "0.2 A|B/$1,749",
-                "text",
-                "1.0 x/y",
-                "hidden",
-                "1.2 z/1"
-            ]
-        );
-        assert_eq!(rows("| a | b |\n| - |\n---\n| c |"), ["text"; 4]);
+        let text = "Sales\n    | | 2023 |\n    |:--|--:|\n| **A\\|B** | \\$1,749<sup>1</sup> |\nx\nx | y\n- | -\n_z_ | 1";
+        let expected = "text; 0.0 /2023; hidden; 0.2 A|B/$1,749 1; text; 1.0 x/y; hidden; 1.2 z/1";
+        assert_eq!(rows(text), expected);
+        let text = "| a | b |\n| - |\n---\n| c |";
+        assert_eq!(rows(text), "text; text; text; text");
     }
 
     #[test]
     fn code_has_no_table() {
         let text = "~~~md\n```\n| a | b |\n|---|---|\n~~~~\n| a | b |\n|---|---|";
-        assert_eq!(
-            rows(text),
-            [
-                "hidden", "hidden", "hidden", "hidden", "hidden", "0.0 a/b", "hidden"
-            ]
-        );
-        assert_eq!(rows("``` | `\n-|-"), ["0.0 ```/`", "hidden"]);
+        let expected = "hidden; hidden; hidden; hidden; hidden; 0.0 a/b; hidden";
+        assert_eq!(rows(text), expected);
+        assert_eq!(rows("``` | `\n-|-\n    a"), "0.0 ```/`; hidden; text");
     }
 
     #[test]
     fn a_row_with_too_many_cells_has_none() {
-        assert_eq!(
-            rows("| a | b |\n|---|---|\n| c|d | 1 |\n| e |"),
-            ["0.0 a/b", "hidden", "0.2 ", "0.3 e"]
-        );
+        let text = "| a | b |\n|---|---|\n| c|d | 1 |\n| c|d | |\n| e |";
+        let expected = "0.0 a/b; hidden; 0.2 ; 0.3 ; 0.4 e/";
+        assert_eq!(rows(text), expected);
     }
 }

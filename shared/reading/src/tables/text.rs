@@ -162,16 +162,17 @@ fn is_rule(text: &str) -> bool {
             .all(|byte| matches!(byte, b'-' | b'=' | b'_' | b' ' | b'+' | b'\t'))
 }
 
-// A line without leaders and without the markup of titles; `None` if it cannot be told where a leader ends and a number begins.
+// A line without leaders or markup; `None` if it cannot be told where a leader ends and a number begins.
 fn plain_line(text: &str) -> Option<String> {
     if has_leader(text) {
         return without_leaders(text);
     }
     let indentation = text.len() - text.trim_start().len();
-    let bare = without_markup(text.trim_start_matches(['#', ' ', '\t']));
-    Some(match bare.len() < text.trim().len() {
-        true => format!("{}{bare}", &text[..indentation]),
-        false => text.to_owned(),
+    let bare = text.trim_start_matches(['#', ' ', '\t']).trim_end();
+    Some(match bare.contains("  ") || bare.contains('\t') {
+        // Columns stay at their places.
+        true => text.to_owned(),
+        false => format!("{}{}", &text[..indentation], without_markup(bare)),
     })
 }
 
