@@ -58,14 +58,15 @@ impl<'s> Statement<'s> {
     fn check_digits(&self) -> Result<(), String> {
         let bare = &self.filled.bare;
         let periods = period_mentions(bare).into_iter();
-        let placed = self.filled.figures.iter();
-        let cells = placed.flat_map(|placed| &placed.figure.cells);
-        let labels = cells.map(|cell| cell.label.as_str());
-        let labels = labels.filter(|label| label.contains(char::is_alphabetic));
-        let labels = labels.filter_map(|label| {
-            let start = bare.find(label)?;
-            Some(start..start + label.len())
-        });
+        let figures = &self.filled.figures;
+        let labels = figures
+            .iter()
+            .flat_map(|placed| &placed.figure.cells)
+            .filter(|cell| cell.label.contains(char::is_alphabetic))
+            .filter_map(|cell| {
+                let start = bare.find(&cell.label)?;
+                Some(start..start + cell.label.len())
+            });
         let mut known: Vec<Range<usize>> =
             periods.map(|mention| mention.at).chain(labels).collect();
         let is_in = |known: &[Range<usize>], at: &Range<usize>| {
