@@ -136,7 +136,7 @@ pub(crate) async fn tables(
     Ok(part(context, view, "Tables", "tables", "/tables", body))
 }
 
-// The pages of a table, or its lines in a text, where the link is one to its section.
+// The pages of a table with a link to the first; in a text its lines, with a link to its section.
 fn table_place(
     context: &PageContext,
     view: &DocumentView,

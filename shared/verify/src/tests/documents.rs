@@ -2,6 +2,7 @@
 
 use stemma_filings::monospaced_page;
 
+use super::tables::with_figures;
 use super::{Document, citation, copied};
 use crate::{ClaimState, StatedClaim, print_figures};
 
@@ -319,4 +320,35 @@ Costs were $6 million in 2022.",
     assert_eq!(wrong.figures.len(), 1);
     let costs = text.verify_with(&costs, &wrong.figures);
     assert_eq!(costs.state, ClaimState::Unverified);
+}
+
+#[test]
+fn a_statement_may_repeat_the_numbers_of_a_label() {
+    let table = document(
+        "\
+                   Balance sheets
+                  (In millions of dollars)
+                                               2022        2021
+Receivables, net of allowances of $14           410         380
+Inventories, net of reserves of $9              205         190",
+    );
+    for (statement, is_right) in [
+        (
+            "Receivables, net of allowances of $14 were {a} in 2022.",
+            true,
+        ),
+        (
+            "Receivables, net of allowances of $9 were {a} in 2022.",
+            false,
+        ),
+        (
+            "Receivables, of which $14 are lost, were {a} in 2022.",
+            false,
+        ),
+    ] {
+        let label = "Receivables, net of allowances of $14";
+        let figures = vec![copied("a", 1, ["410", "million", label, "2022"])];
+        let claim = with_figures(&table, statement, label, figures);
+        assert_eq!(table.shows(&claim), is_right, "{statement}");
+    }
 }

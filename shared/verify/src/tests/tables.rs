@@ -45,39 +45,6 @@ pub(super) fn with_figures(
     }
 }
 
-#[test]
-fn a_statement_may_repeat_the_numbers_of_a_label() {
-    let table = document(&["\
-                   Balance sheets
-                  (In millions of dollars)
-                                               2022        2021
-Receivables, net of allowances of $14           410         380
-Inventories, net of reserves of $9              205         190"]);
-    for (statement, is_right) in [
-        (
-            "Receivables, net of allowances of $14 were {a} in 2022.",
-            true,
-        ),
-        (
-            "Receivables, net of allowances of $9 were {a} in 2022.",
-            false,
-        ),
-        (
-            "Receivables, of which $14 are lost, were {a} in 2022.",
-            false,
-        ),
-    ] {
-        let label = "Receivables, net of allowances of $14";
-        let claim = claim(
-            &table,
-            statement,
-            "Receivables",
-            ["410", "million", label, "2022"],
-        );
-        assert_eq!(table.shows(&claim), is_right, "{statement}");
-    }
-}
-
 const QUARTERS: &str = "\
                    Statements of income
                   (In millions of dollars)

@@ -63,7 +63,7 @@ Europe | 9,000";
     let impairment = &income.rows[1];
     assert_eq!(impairment.group.as_deref(), Some("Expenses:"));
     assert_eq!(values(impairment), [None, Some("-271")]);
-    // The unit of a table is not that of the next.
+    // A table says nothing about the unit of the next.
     assert_eq!(employees.scale, None);
     assert_eq!(employees.line_range(), Some((15, 16)));
     assert_eq!(heads(employees), ["Employees"]);
