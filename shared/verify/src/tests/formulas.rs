@@ -77,7 +77,8 @@ fn a_share_divides_the_part_also_where_its_label_is_in_the_label_of_the_whole() 
                                                2022        2021
 Total equity                                    400         380
 Total liabilities and equity                    500         490"]);
-    let (part, whole) = ("Total equity", "Total liabilities and equity");
+    let part = "Total equity";
+    let whole = "Total liabilities and equity";
     for (formula, value, is_right) in [
         ("part / whole", "80", true),
         ("whole / part", "125", false),

@@ -151,7 +151,8 @@ fn figure(random: &mut Random, style: usize) -> Figure {
     if random.below(12) == 0 {
         return (random.pick(&["—", "-", "--", "n/m"]).to_owned(), None);
     }
-    let (high, low) = (random.below(900) + 1, random.below(1_000));
+    let high = random.below(900) + 1;
+    let low = random.below(1_000);
     let decimal = format!("{high}.{:02}", low / 10);
     let (digits, value) = match (style, low % 4) {
         (3.., _) => (decimal.clone(), decimal),
@@ -209,7 +210,8 @@ fn typewritten(years: &[Figure], rows: &Rows, random: &mut Random) -> Vec<String
 fn values_of_generated_tables_are_right_or_absent() {
     const LABELS: [&str; 4] = ["Net sales", "Other, net", "Taxes", "Net income"];
     let mut random = Random(7);
-    let (mut right, mut absent) = (0, 0);
+    let mut right = 0;
+    let mut absent = 0;
     for at in 0..600 {
         let style = random.below(5);
         let count = 2 + random.below(2);
