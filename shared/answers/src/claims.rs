@@ -6,6 +6,7 @@ use stemma_catalog::catalog::Catalog;
 use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_document::rounding::rounded;
 use stemma_document::{Collection, DocId, PageNo};
+use stemma_reading::numbers::NumberMarks;
 use stemma_reading::tables::FigureTable;
 use stemma_store::PortResult;
 use stemma_verify::{
@@ -44,6 +45,7 @@ struct CheckedCitation<'a> {
     tables: Vec<&'a FigureTable>,
     facts: Option<&'a FactTable>,
     year_shift: i32,
+    marks: NumberMarks,
     /// Section path, file name and description of the document.
     location: String,
 }
@@ -56,6 +58,7 @@ impl CheckedCitation<'_> {
             tables: self.tables.clone(),
             facts: self.facts,
             year_shift: self.year_shift,
+            marks: self.marks,
             location: &self.location,
         }
     }
@@ -387,6 +390,9 @@ fn checked_citation<'a>(
         tables: context.tables_near(passage),
         facts: open_doc.and_then(|open_doc| open_doc.facts.as_deref()),
         year_shift: open_doc.map_or(0, |open_doc| open_doc.year_shift),
+        marks: open_doc
+            .map(|open_doc| open_doc.number_marks(page.and_then(PageNo::new)))
+            .unwrap_or_default(),
         location: format!(
             "{}\n{}\n{}",
             citation.path.join(" "),

@@ -8,7 +8,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::section_locator;
 use stemma_document::{Line, PageNo, PublishedTree, ReferenceTarget, SectionId, SectionTree};
 use stemma_reading::document_reading::LineReadings;
-use stemma_reading::numbers::{NumberRole, numbers};
+use stemma_reading::numbers::{NumberMarks, NumberRole};
 use stemma_reading::period::period_mentions;
 use stemma_reading::tables::{CellFact, FigureTable};
 use stemma_retrieval::search::PageRect;
@@ -178,7 +178,7 @@ impl PageReader {
     ) -> ReadLine {
         let reading = self.readings.line(Some(page), at);
         let label = reading.label(&line.text).map(str::len);
-        let mut mentions = self.mentions(line, boxes);
+        let mut mentions = self.mentions(line, self.readings.marks(Some(page)), boxes);
         if let Some(label) = label.filter(|_| has_cells(edges, boxes.fractions(line.rect))) {
             mentions.retain(|mention| (mention.span.start as usize) < label);
         }
@@ -194,7 +194,7 @@ impl PageReader {
     }
 
     // In the order of the line. The number of a reference or a period is not a mention of its own.
-    fn mentions(&self, line: &Line, boxes: &PageBoxes<'_>) -> Vec<LineMention> {
+    fn mentions(&self, line: &Line, marks: NumberMarks, boxes: &PageBoxes<'_>) -> Vec<LineMention> {
         let mut found = self.references_in(line, boxes);
         found.extend(
             period_mentions(&line.text)
@@ -207,7 +207,8 @@ impl PageReader {
                 }),
         );
         found.sort_by_key(|mention| mention.span.start);
-        let mut all: Vec<LineMention> = numbers(&line.text)
+        let mut all: Vec<LineMention> = marks
+            .numbers(&line.text)
             .into_iter()
             .map(|number| LineMention {
                 kind: role_name(number.role),

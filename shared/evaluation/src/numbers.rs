@@ -127,14 +127,7 @@ impl Unit {
 
 impl AnswerNumber {
     fn new(number: &NumberMention, text: &str) -> Option<Self> {
-        let mut digits = number.digits.replace(',', "");
-        let before = text[..number.at.start].strip_suffix('.');
-        // `.66` without a zero.
-        if !digits.contains('.')
-            && before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
-        {
-            digits.insert_str(0, "0.");
-        }
+        let digits = number.plain_digits();
         let value: f64 = digits.parse().ok()?;
         let places = digits.split_once('.').map_or("", |(_, places)| places);
         let is_rounded = value >= ROUNDED_FROM && places.bytes().all(|digit| digit == b'0');

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::numbers::{Currency, is_currency_sign, is_triangle, number_end, plain_char};
 use crate::vocabulary::EMPTY_CELLS;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,14 @@ const FILLERS: [char; 10] = [
 const LONGEST_MARK: usize = 4;
 
 fn token_kind(token: &str) -> Token {
+    if token.is_ascii() {
+        return plain_token_kind(token);
+    }
+    let plain: String = token.chars().map(plain_char).collect();
+    plain_token_kind(&plain)
+}
+
+fn plain_token_kind(token: &str) -> Token {
     let token = token.trim_matches(FILLERS);
     // `1,749......`, but `.5` and the end of a sentence stay as they are.
     let bare = token.trim_matches('.');
@@ -50,32 +59,30 @@ fn token_kind(token: &str) -> Token {
         "pts" | "bps" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
         _ => {}
     }
-    if token
-        .chars()
-        .all(|c| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}'))
-    {
+    if token.chars().all(|c| c == '-') {
         return Token::Empty;
     }
-    let opening = |c: char| matches!(c, '$' | '€' | '£' | '¥' | '(');
+    let opening = |c: char| c == '(' || is_triangle(c) || is_currency_sign(c);
     if token.chars().all(opening) {
         return Token::Opens;
     }
     if token
         .trim_start_matches(opening)
         .chars()
-        .all(|c| matches!(c, '-' | '\u{2013}' | '\u{2014}' | ')'))
+        .all(|c| matches!(c, '-' | ')'))
     {
         return Token::Empty;
     }
-    let signs =
-        |c: char| opening(c) || matches!(c, '+' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+    // `12-` is negative in some reports.
     let digits = token
-        .trim_start_matches(signs)
-        .trim_end_matches([')', '%', '*', 'x', '†']);
+        .trim_start_matches(|c: char| opening(c) || matches!(c, '+' | '-'))
+        .trim_end_matches(|c: char| {
+            matches!(c, ')' | '%' | '*' | 'x' | '†' | '-') || is_currency_sign(c)
+        });
     let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits
             .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'))
+            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '\''))
         && digits.ends_with(|c: char| c.is_ascii_digit());
     if numeric { Token::Value } else { Token::Word }
 }
@@ -118,10 +125,13 @@ pub(crate) enum CellTextKind {
     Text,
 }
 
-/// Reads a cell whose borders are known.
-pub(crate) fn cell_text_kind(text: &str) -> CellTextKind {
-    let text = without_breaks(text);
-    let tokens = || text.split_whitespace().map(token_kind);
+/// Reads a cell whose borders are known. `spaces` part groups of digits there.
+pub(crate) fn cell_text_kind(text: &str, spaces: bool) -> CellTextKind {
+    let mut text = without_breaks(text);
+    if spaces {
+        text = without_spaces(&text);
+    }
+    let tokens = || text.split_whitespace().map(cell_token_kind);
     let is_value = |kind: &Token| matches!(kind, Token::Value | Token::Empty);
     let others = tokens().filter(|kind| !is_value(kind));
     let is_sign = |kind: Token| matches!(kind, Token::Opens | Token::Closes | Token::Filler);
@@ -135,6 +145,33 @@ pub(crate) fn cell_text_kind(text: &str) -> CellTextKind {
         }
         _ => CellTextKind::Text,
     }
+}
+
+// A cell has the name of its currency next to its number: `EUR 1,234`.
+fn cell_token_kind(token: &str) -> Token {
+    match token_kind(token) {
+        Token::Word
+            if Currency::from_word(token.trim_end_matches('.').to_lowercase().as_str())
+                .is_some() =>
+        {
+            Token::Filler
+        }
+        kind => kind,
+    }
+}
+
+// `1 234,5` as `1234,5`.
+fn without_spaces(text: &str) -> String {
+    let chars: Vec<char> = text.chars().map(plain_char).collect();
+    let Some(start) = chars.iter().position(char::is_ascii_digit) else {
+        return text.to_owned();
+    };
+    let number = start..number_end(&chars, start, true);
+    let kept = chars
+        .iter()
+        .enumerate()
+        .filter(|(at, c)| **c != ' ' || !number.contains(at));
+    kept.map(|(_, c)| *c).collect()
 }
 
 /// Whether dots lead from a label to its cells.

@@ -10,6 +10,7 @@ use stemma_document::{Line, Page, PageNo, SourceBody};
 
 use crate::heading_look::{BodyLook, PLAIN_WORDS, TextLook, TitleText};
 use crate::lines::{LABEL_WORDS, LineKind, LineReading, read_lines};
+use crate::numbers::{NumberMarks, settle_marks};
 use crate::page_features::{is_number, year};
 use crate::tables::{CELL_GAP, FigureTable, read_tables, read_text_tables};
 
@@ -26,11 +27,13 @@ pub struct DocumentReading {
 pub struct LineReadings {
     // By page. A document without pages has one entry.
     pages: Vec<Vec<LineReading>>,
+    // How the numbers of each page are written.
+    marks: Vec<NumberMarks>,
 }
 
 impl DocumentReading {
     /// Raise it when equal sources give another reading.
-    pub const REVISION: u32 = 3;
+    pub const REVISION: u32 = 4;
 
     /// Reads a document.
     pub fn new(body: &SourceBody) -> Self {
@@ -43,31 +46,56 @@ impl DocumentReading {
             SourceBody::Pages(pages) => pages,
             SourceBody::Lines(text) => {
                 let mut lines = read_lines(text.lines.iter().map(String::as_str));
-                let (tables, table_lines) = read_text_tables(text, &lines, is_cancelled);
+                let texts = text.lines.iter().map(String::as_str);
+                let marks = settle_marks([texts.zip(lines.iter().copied())]);
+                let own = marks.first().copied().unwrap_or_default();
+                let (tables, table_lines) = read_text_tables(text, &lines, own, is_cancelled);
                 for (line, kind) in table_lines {
                     lines[line].kind = kind;
                 }
-                return Self {
-                    lines: LineReadings { pages: vec![lines] },
-                    tables,
-                };
+                return Self::from_parts(vec![lines], marks, tables);
             }
         };
-        let (tables, table_lines) = read_tables(1, pages, is_cancelled);
         let mut lines: Vec<Vec<LineReading>> = pages.iter().map(read_page).collect();
+        let texts = pages.iter().zip(&lines).map(|(page, lines)| {
+            let texts = page.lines.iter().map(|line| line.text.as_str());
+            texts.zip(lines.iter().copied())
+        });
+        let marks = settle_marks(texts);
+        let (tables, table_lines) = read_tables(1, pages, &marks, is_cancelled);
         for (page, line, kind) in table_lines {
             if let Some(line) = lines.get_mut(page).and_then(|lines| lines.get_mut(line)) {
                 line.kind = kind;
             }
         }
+        Self::from_parts(lines, marks, tables)
+    }
+
+    // Where spaces part the groups of numbers in a table, they do so in the text.
+    fn from_parts(
+        pages: Vec<Vec<LineReading>>,
+        mut marks: Vec<NumberMarks>,
+        tables: Vec<FigureTable>,
+    ) -> Self {
+        if tables.iter().any(|table| table.marks.has_spaces) {
+            for page in &mut marks {
+                page.has_spaces = true;
+            }
+        }
         Self {
-            lines: LineReadings { pages: lines },
+            lines: LineReadings { pages, marks },
             tables,
         }
     }
 }
 
 impl LineReadings {
+    /// How the numbers of a page (1-based) are written, or those of a document without pages.
+    pub fn marks(&self, page: Option<PageNo>) -> NumberMarks {
+        let index = page.map_or(0, PageNo::index);
+        self.marks.get(index).copied().unwrap_or_default()
+    }
+
     /// The lines of a page (1-based), or of a document without pages.
     pub fn on_page(&self, page: Option<PageNo>) -> &[LineReading] {
         let index = page.map_or(0, PageNo::index);

@@ -2,6 +2,7 @@
 
 mod currency;
 mod lexing;
+mod marks;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +15,12 @@ use crate::text_words::says;
 use crate::vocabulary::PERCENT_WORDS;
 pub use currency::Currency;
 pub use currency::scales;
+pub(crate) use currency::{declares_currency, is_currency_sign};
 use lexing::SPELLED;
+pub(crate) use lexing::{is_decimal_digit, is_triangle, number_end, plain_char};
 pub use lexing::{numbers, scale_of};
+pub(crate) use marks::{CellBorders, MarkCounts, have_spaces, settle_marks};
+pub use marks::{DecimalMark, NumberMarks};
 
 // No filing prints more digits after the point. A reply is untrusted input: half a unit of its last digit must be a decimal.
 const MAX_DECIMALS: u32 = 12;
@@ -24,8 +29,10 @@ const MAX_DECIMALS: u32 = 12;
 pub struct NumberMention {
     /// As written: `$1.7 billion`.
     pub text: String,
-    /// Digits only: `1.7`.
+    /// Digits and marks as written: `1,234.7`.
     pub digits: String,
+    // Digits and a decimal point: `1234.7`.
+    plain: String,
     /// Byte range of the digits, or of the word, in the text.
     pub at: Range<usize>,
     // Without scale; never negative.
@@ -36,6 +43,8 @@ pub struct NumberMention {
     scale: Option<u64>,
     // Written as negative: `(5)`, `-5`.
     is_negative: bool,
+    // `12-`, which is negative in a cell.
+    ends_in_dash: bool,
     is_percent: bool,
     // A sign or a word next to the number.
     currency: Option<Currency>,
@@ -60,11 +69,16 @@ impl NumberMention {
     /// twelve.
     pub fn signed_value(&self) -> Option<Decimal> {
         (self.decimals() <= MAX_DECIMALS).then_some(())?;
-        let value: Decimal = self.digits.replace(',', "").parse().ok()?;
+        let value: Decimal = self.plain.parse().ok()?;
         Some(if self.is_negative { -value } else { value })
     }
 
-    /// Digits after the decimal point.
+    /// Digits and a decimal point, whatever the marks are: `1234.7`.
+    pub fn plain_digits(&self) -> &str {
+        &self.plain
+    }
+
+    /// Digits after the decimal mark.
     pub fn decimals(&self) -> u32 {
         self.decimals.unsigned_abs()
     }
@@ -88,6 +102,7 @@ impl NumberMention {
 
     /// Reads the number as a cell whose label and column head are `words` (lower case): a percentage column prints no sign.
     pub fn read_as_cell(&mut self, words: &str) {
+        self.is_negative |= self.ends_in_dash;
         self.is_percent |= self.currency.is_none() && says(words, &PERCENT_WORDS);
         // A number alone in its cell is an amount, also where it looks like a year.
         self.role = NumberRole::Amount;

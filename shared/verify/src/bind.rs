@@ -15,7 +15,7 @@ use super::facts::check_facts;
 use super::periods::printed_period;
 use super::quantity::Measure;
 use super::sentences::find_in_sentence;
-use super::unit::{StatedUnit, printed, stated_number};
+use super::unit::{StatedUnit, copied_number, printed};
 
 /// Finds a copied figure. `statement` is the claim without its figures.
 ///
@@ -26,10 +26,11 @@ pub(crate) fn bind_copied(
     evidence: &[Option<Evidence<'_>>],
     statement: &str,
 ) -> Result<BoundFigure, String> {
-    let number = stated_number(&figure.value)
-        .ok_or_else(|| format!("\"{}\" is not one number", figure.value))?;
     let at = figure.citation_index();
     let cited = at.and_then(|at| evidence.get(at)?.as_ref());
+    let marks = cited.map(|cited| cited.marks).unwrap_or_default();
+    let number = copied_number(&figure.value, marks)
+        .ok_or_else(|| format!("\"{}\" is not one number", figure.value))?;
     let cited = cited.ok_or_else(|| format!("{} cites no passage", figure.value))?;
     if !cited.quote.matched.is_verbatim() {
         return Err(format!("the quote of {} is not on its page", figure.value));

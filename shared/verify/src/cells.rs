@@ -1,7 +1,7 @@
 //! Finds the one cell of a stored table that a copied figure names by row, column and value.
 
 use stemma_document::english_words::MONTHS;
-use stemma_reading::numbers::{NumberMention, numbers};
+use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::{StatedPeriod, head_period};
 use stemma_reading::tables::{CellUnit, FigureTable, TableRow};
 use stemma_reading::text_words::without_parentheses;
@@ -34,7 +34,7 @@ impl<'a> Cell<'a> {
                 table,
                 row,
                 head: &head.head,
-                number: printed_number(row, column)?,
+                number: printed_number(table, row, column)?,
                 unit: table.cell_unit(at.row, column),
                 period: table.cell_period(at.row, column, evidence.year_shift),
                 at,
@@ -49,10 +49,10 @@ impl<'a> Cell<'a> {
     }
 }
 
-fn printed_number(row: &TableRow, column: usize) -> Option<NumberMention> {
+fn printed_number(table: &FigureTable, row: &TableRow, column: usize) -> Option<NumberMention> {
     let cell = row.cells.get(column)?.as_ref()?;
     cell.value.as_ref()?;
-    let mut number = numbers(&cell.text).into_iter().next()?;
+    let mut number = table.marks.numbers(&cell.text).into_iter().next()?;
     number.read_as_cell("");
     Some(number)
 }

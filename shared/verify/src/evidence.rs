@@ -1,5 +1,6 @@
 //! What a claim cites: the quote, its pages, their tables and facts.
 
+use stemma_reading::numbers::NumberMarks;
 use stemma_reading::tables::FigureTable;
 use stemma_xbrl::FactTable;
 
@@ -17,6 +18,8 @@ pub struct Evidence<'a> {
     pub facts: Option<&'a FactTable>,
     /// From the year of a date in January or February to the name of its fiscal year.
     pub year_shift: i32,
+    /// How the numbers of its page are written.
+    pub marks: NumberMarks,
     /// Section path, file name and description of the document.
     pub location: &'a str,
 }

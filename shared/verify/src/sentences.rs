@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use stemma_document::english_words::MONTHS;
 use stemma_reading::lines::{LineKind, read_lines};
-use stemma_reading::numbers::{NumberMention, numbers};
+use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
 use stemma_reading::sentences::{STOPS, sentence_ranges};
 use stemma_reading::tables::CellUnit;
@@ -157,7 +157,7 @@ impl Sentence {
         if is_row || range.len() > MAX_SENTENCE_BYTES {
             return None;
         }
-        let mut figures = numbers(&text);
+        let mut figures = evidence.marks.numbers(&text);
         figures.retain(|number| {
             let is_word = !number.text.contains(|c: char| c.is_ascii_digit());
             !number.is_label() && !is_word && !is_length(&text, number)

@@ -1,6 +1,6 @@
 //! Values and units: as a model states them, as a page declares them, and as they are shown.
 
-use stemma_reading::numbers::{Currency, NumberMention, numbers, scale_of};
+use stemma_reading::numbers::{Currency, NumberMarks, NumberMention, scale_of};
 use stemma_reading::tables::CellUnit;
 use stemma_reading::text_words::{says, words};
 use stemma_reading::vocabulary::{
@@ -14,14 +14,24 @@ const MAX_VALUE_CHARS: usize = 60;
 // Words of a unit such as `days`. What is longer is not a unit.
 const MAX_UNIT_CHARS: usize = 24;
 
-/// The one number of a value: `(1,749)`, `$ 1,749 million` and `$1,749` are one number.
+/// The one number of a value that has marks as its page: `(1,749)`, `$ 1,749 million` and `$1,749` are one number. It may have those of
+/// English on any page.
+pub(crate) fn copied_number(value: &str, marks: NumberMarks) -> Option<NumberMention> {
+    one_number(value, marks).or_else(|| stated_number(value))
+}
+
+/// The one number of a value in English.
 pub(crate) fn stated_number(value: &str) -> Option<NumberMention> {
+    one_number(value, NumberMarks::ENGLISH)
+}
+
+fn one_number(value: &str, marks: NumberMarks) -> Option<NumberMention> {
     if value.chars().count() > MAX_VALUE_CHARS {
         return None;
     }
     let squeezed = value.replace("$ ", "$").replace("$(", "(");
     // `12 (1,749)` is not one figure.
-    let [number] = &mut numbers(&squeezed)[..] else {
+    let [number] = &mut marks.numbers(&squeezed)[..] else {
         return None;
     };
     number.read_as_cell("");

@@ -36,7 +36,7 @@ pub fn spaced_page(lines: &[(f32, &str)]) -> Page {
 }
 
 fn line(spaced: &str, top: f32) -> Line {
-    let x = |column: usize| column as f32 * CHARACTER;
+    let x = |byte: usize| spaced[..byte].chars().count() as f32 * CHARACTER;
     let mut line = Line::default();
     let mut from = 0;
     for word in spaced.split_whitespace() {

@@ -16,6 +16,7 @@ use crate::scope::matches_item;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
 use stemma_reading::document_reading::LineReadings;
+use stemma_reading::numbers::NumberMarks;
 use stemma_reading::tables::FigureTable;
 use stemma_retrieval::search::ItemRef;
 
@@ -108,6 +109,11 @@ impl OpenDoc {
                 Some((at, first.saturating_sub(1)..lines.max()?))
             })
             .collect()
+    }
+
+    /// How the numbers of a page are written, or those of a text.
+    pub(crate) fn number_marks(&self, page: Option<PageNo>) -> NumberMarks {
+        self.readings.marks(page)
     }
 
     pub(crate) fn path(&self, id: SectionId) -> Vec<String> {

@@ -7,7 +7,7 @@ use super::{DocumentReading, LineReadings};
 use crate::tables::FigureTable;
 
 // Increment when the layout or the content types change.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 // Larger readings are rejected.
 const MAX_RAW_BYTES: u32 = 1 << 30;
 const HEAD_BYTES: usize = 17;

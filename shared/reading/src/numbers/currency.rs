@@ -1,28 +1,22 @@
 //! Currencies and scales, as pages declare them.
 
 use super::lexing::scale_of;
-use crate::vocabulary::{CURRENCIES, NUMBER_SCALES};
+use crate::vocabulary::{
+    CURRENCIES, EXCEPT_WORDS, NUMBER_SCALES, SCALE_GENITIVES, SCALE_PREPOSITIONS, SPOKEN_SCALES,
+    UNIT_NAMES,
+};
 
-/// A currency, as far as signs tell.
+// `m` and `bn` say nothing without a currency.
+const SHORT_SCALE: usize = 2;
+
+/// A currency, as far as signs tell: yen and yuan have one sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Currency {
-    Dollar,
-    Euro,
-    Pound,
-    // Yen and yuan have one sign.
-    Yen,
-}
+pub struct Currency(&'static str);
 
 impl Currency {
     /// The currency that a sign or a word in lower case names.
     pub fn from_word(word: &str) -> Option<Self> {
-        match CURRENCIES.get(word)? {
-            "dollar" => Some(Self::Dollar),
-            "euro" => Some(Self::Euro),
-            "pound" => Some(Self::Pound),
-            "yen" => Some(Self::Yen),
-            _ => None,
-        }
+        CURRENCIES.get(word).map(Self)
     }
 
     /// The currencies of the signs and words of a text, in order.
@@ -39,43 +33,83 @@ impl Currency {
     }
 }
 
-/// The scales that a page declares for its numbers: `(in millions)`.
-pub fn scales(page: &str) -> Vec<u64> {
-    let lower = page.to_lowercase();
+pub(crate) fn is_currency_sign(c: char) -> bool {
+    !c.is_alphanumeric() && Currency::from_word(c.encode_utf8(&mut [0; 4])).is_some()
+}
+
+/// The scales that a text declares for its numbers, in their order: `(in millions)`, `Mio. EUR`, `£m`, `单位：万元`.
+pub fn scales(text: &str) -> Vec<u64> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    let mut found: Vec<u64> = Vec::new();
+    for at in 0..words.len() {
+        let before = at.checked_sub(1).map_or("", |before| words[before]);
+        let declared = declared_scale(before, words[at], words.get(at + 1..).unwrap_or_default())
+            .or_else(|| scale_behind_name(&words[at..]));
+        found.extend(declared.filter(|scale| !found.contains(scale)));
+    }
+    found
+}
+
+// A scale without a number: after `in` or a currency, in parentheses, or as one word with its currency.
+fn declared_scale(before: &str, word: &str, behind: &[&str]) -> Option<u64> {
+    let bare = bare_word(word);
+    // `US$m`, `EUR'000`
+    let joint = bare
+        .trim_end_matches(is_currency_sign)
+        .rfind(|c: char| is_currency_sign(c) || c == '\'');
+    let name = joint.map_or(bare, |joint| {
+        bare[joint..].trim_start_matches(|c: char| !c.is_alphanumeric())
+    });
+    let has_sign = !Currency::named_in(&bare[..bare.len() - name.len()]).is_empty();
+    let scale = scale_of(name)?;
+    let has_number = before.ends_with(|c: char| c.is_numeric());
+    let is_currency = |word: &str| !Currency::named_in(word).is_empty();
+    // `£m`, `T€`, `EUR'000`, but not `$5m`.
+    let is_unit = has_sign || is_currency(name);
+    let follows_currency = is_currency(before) && !before.contains(char::is_numeric);
+    let is_short = name.chars().count() <= SHORT_SCALE && !is_unit;
+    let is_spoken = SPOKEN_SCALES.contains(name);
+    let follows_preposition = SCALE_PREPOSITIONS.contains(bare_word(before)) && !is_spoken;
+    let opens = word.starts_with('(') && !is_spoken;
+    let has_currency = matches!(behind, [genitive, currency, ..]
+        if SCALE_GENITIVES.contains(*genitive) && is_currency(currency));
+    let has_exception = word.ends_with(',')
+        && behind
+            .first()
+            .is_some_and(|next| EXCEPT_WORDS.contains(bare_word(next)));
+    let is_declared = match () {
+        () if has_number => false,
+        () if is_unit || follows_currency => true,
+        () if is_short => false,
+        () => follows_preposition || opens || !is_spoken && (has_currency || has_exception),
+    };
+    is_declared.then_some(scale)
+}
+
+// `单位：万元`
+fn scale_behind_name(words: &[&str]) -> Option<u64> {
+    let word = words.first()?;
+    let name = UNIT_NAMES.iter().find(|name| word.contains(**name))?;
+    let behind = word.split_once(name)?.1;
+    let next = words.get(1).copied().unwrap_or_default();
+    let unit = format!("{behind}{next}");
     NUMBER_SCALES
         .iter()
-        .filter(|(word, _)| word.ends_with('s') && declares_scale(&lower, word))
-        .filter_map(|(word, _)| scale_of(word))
-        .collect()
+        .filter(|(scale, _)| !scale.is_ascii() && unit.contains(scale))
+        .max_by_key(|(scale, _)| scale.len())
+        .and_then(|(scale, _)| scale_of(scale))
 }
 
-fn declares_scale(lower: &str, word: &str) -> bool {
-    // `($ million)`
-    let one = word.trim_end_matches('s');
-    lower.contains(one)
-        && [
-            format!("in {word}"),
-            format!("({word}"),
-            format!("$ {word}"),
-            format!("($ {one})"),
-            format!("(€ {one})"),
-            format!("(in $ {one})"),
-            format!("(us$ {one})"),
-            format!("{word} of dollars"),
-            format!("{word}, except"),
-        ]
-        .iter()
-        .any(|form| has_whole(lower, form))
+fn bare_word(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && !is_currency_sign(c))
 }
 
-// `within millions` declares no scale.
-fn has_whole(text: &str, form: &str) -> bool {
-    text.match_indices(form).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let starts = form.starts_with(|c: char| !c.is_alphanumeric())
-            || !before.is_some_and(char::is_alphanumeric);
-        let next = text[at + form.len()..].chars().next();
-        let ends = form.ends_with(')') || !next.is_some_and(char::is_alphanumeric);
-        starts && ends
-    })
+/// Whether a text says which currency figures are in: `in dollars`.
+pub(crate) fn declares_currency(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split_whitespace().map(bare_word).collect();
+    words
+        .windows(2)
+        .any(|pair| SCALE_PREPOSITIONS.contains(pair[0]) && Currency::from_word(pair[1]).is_some())
 }

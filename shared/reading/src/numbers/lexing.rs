@@ -1,12 +1,12 @@
 //! Parses the numbers of a text.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::tokenizer::is_stop_word;
 use stemma_document::english_words::{self, MONTHS};
 
-use super::currency::Currency;
-use super::{NumberMention, NumberRole};
+use super::currency::{Currency, is_currency_sign};
+use super::{DecimalMark, NumberMarks, NumberMention, NumberRole};
 use crate::vocabulary::{
     COMPARING_WORDS, NUMBER_LABELS, NUMBER_SCALES, ORDINAL_ENDS, PERCENT_WORDS, PLURAL_NOUNS,
 };
@@ -15,37 +15,59 @@ use crate::vocabulary::{
 const COUNTED_WORDS: usize = 3;
 
 const YEAR_DIGITS: usize = 4;
+// Digits of a group of thousands.
+pub(super) const GROUP: usize = 3;
+
+// Arabic, Persian, Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Tibetan, Burmese,
+// Khmer, Mongolian, and full width.
+const ZEROS: [char; 19] = [
+    '\u{660}', '\u{6F0}', '\u{7C0}', '\u{966}', '\u{9E6}', '\u{A66}', '\u{AE6}', '\u{B66}',
+    '\u{BE6}', '\u{C66}', '\u{CE6}', '\u{D66}', '\u{E50}', '\u{ED0}', '\u{F20}', '\u{1040}',
+    '\u{17E0}', '\u{1810}', '\u{FF10}',
+];
 
 // Number words that are parsed. `one` is left out: it is mostly a pronoun.
 pub(super) const SPELLED: RangeInclusive<u32> = 2..=20;
 
-/// The numbers of a text, in order. Parts of names (`3M`, `10-K`, `Q2`, `F-12`) are skipped.
+/// The numbers of a text in English, in order. Parts of names (`3M`, `10-K`, `Q2`, `F-12`) are skipped.
 pub fn numbers(text: &str) -> Vec<NumberMention> {
-    let chars: Vec<char> = text.chars().map(plain_char).collect();
-    let mut numbers = numbers_in(&chars);
-    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    let byte = |at: usize| bytes.get(at).copied().unwrap_or(text.len());
-    for number in &mut numbers {
-        number.at = byte(number.at.start)..byte(number.at.end);
+    NumberMarks::ENGLISH.numbers(text)
+}
+
+impl NumberMarks {
+    /// The numbers of a text that has these marks, in order. Those whose marks leave their value open are skipped.
+    pub fn numbers(self, text: &str) -> Vec<NumberMention> {
+        let chars: Vec<char> = text.chars().map(plain_char).collect();
+        let mut numbers = numbers_in(&chars, self);
+        let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(text.len());
+        for number in &mut numbers {
+            number.at = byte(number.at.start)..byte(number.at.end);
+        }
+        numbers
     }
-    numbers
 }
 
 // Their places are those of characters.
-fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
+fn numbers_in(chars: &[char], marks: NumberMarks) -> Vec<NumberMention> {
     let mut numbers = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         if chars[at].is_ascii_digit() || begins_with_point(chars, at) {
-            let end = digits_end(chars, at);
-            let marked = marked_end(chars, end);
-            if marked > end && !are_years(&chars[at..marked]) {
-                at = run_end(chars, marked);
-                continue;
+            let spaces = marks.has_spaces || marks.decimal != DecimalMark::Point;
+            let end = number_end(chars, at, spaces);
+            let end = first_year_end(&chars[at..end]).map_or(end, |length| at + length);
+            // Two numbers, or one whose groups are parted by spaces.
+            let is_open = !marks.has_spaces && chars[at..end].contains(&' ');
+            let digits = marks.plain_digits(&chars[at..end]).filter(|_| !is_open);
+            match digits {
+                Some(digits) => {
+                    let (number, next) = parse_number(chars, at..end, digits, marks);
+                    numbers.extend(number);
+                    at = next;
+                }
+                None => at = run_end(chars, end),
             }
-            let (number, next) = parse_number(chars, at, end);
-            numbers.extend(number);
-            at = next;
         } else if chars[at].is_alphanumeric() {
             let end = run_end(chars, at);
             numbers.extend(spelled_number(&chars[at..end]).map(|number| NumberMention {
@@ -60,14 +82,37 @@ fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
     numbers
 }
 
-fn plain_char(c: char) -> char {
+pub(crate) fn plain_char(c: char) -> char {
     match c {
+        _ if c.is_ascii() => c,
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
-        '\u{2019}' => '\'',
+        '\u{2019}' | '\u{66C}' => '\'',
+        '\u{66B}' => '.',
         '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
-        '０'..='９' => char::from_digit(c as u32 - '０' as u32, 10).unwrap_or(c),
-        c => c,
+        '٪' | '％' => '%',
+        c => digit_value(c)
+            .and_then(|digit| char::from_digit(digit, 10))
+            .unwrap_or(c),
     }
+}
+
+/// `△1,234` is negative in Japanese, and may be a rise elsewhere.
+pub(crate) fn is_triangle(c: char) -> bool {
+    matches!(c, '△' | '▲' | '▽' | '▼')
+}
+
+/// A digit of any script.
+pub(crate) fn is_decimal_digit(c: char) -> bool {
+    c.is_ascii_digit() || digit_value(c).is_some()
+}
+
+// The digits of other scripts are in order from their zero.
+fn digit_value(c: char) -> Option<u32> {
+    let zero = ZEROS
+        .into_iter()
+        .rfind(|zero| *zero <= c)
+        .filter(|_| c.is_numeric())?;
+    Some(c as u32 - zero as u32).filter(|digit| *digit < 10)
 }
 
 fn run_end(chars: &[char], start: usize) -> usize {
@@ -75,6 +120,13 @@ fn run_end(chars: &[char], start: usize) -> usize {
         .iter()
         .position(|c| !c.is_alphanumeric())
         .map_or(chars.len(), |length| start + length)
+}
+
+// The end of a word, and of the currency in `T€`.
+fn unit_end(chars: &[char], start: usize) -> usize {
+    let end = run_end(chars, start);
+    let has_sign = end > start && chars.get(end).is_some_and(|c| is_currency_sign(*c));
+    end + usize::from(has_sign)
 }
 
 fn is_digit(chars: &[char], at: usize) -> bool {
@@ -89,58 +141,49 @@ fn begins_with_point(chars: &[char], at: usize) -> bool {
         && before.is_none_or(|before| !before.is_alphanumeric() && before != '.')
 }
 
-// The end of the digits, with groups of thousands and a decimal point.
-fn digits_end(chars: &[char], start: usize) -> usize {
+/// The end of all digits that marks join, and `spaces` between groups of three.
+pub(crate) fn number_end(chars: &[char], start: usize, spaces: bool) -> usize {
     let mut end = start;
-    while is_digit(chars, end) {
-        end += 1;
-    }
-    while chars.get(end) == Some(&',')
-        && is_digit(chars, end + 1)
-        && is_digit(chars, end + 2)
-        && is_digit(chars, end + 3)
-        && !is_digit(chars, end + 4)
-    {
-        end += 4;
-    }
-    if chars.get(end) == Some(&'.') && is_digit(chars, end + 1) {
-        end += 1;
+    let mut has_other_marks = false;
+    loop {
+        let group = end;
         while is_digit(chars, end) {
             end += 1;
         }
+        let is_first_group = (1..=GROUP).contains(&(end - start));
+        let is_group = end - group == GROUP || group == start && is_first_group;
+        match chars.get(end) {
+            Some('.' | ',' | '\'') if is_digit(chars, end + 1) => has_other_marks = true,
+            Some(' ') if spaces && !has_other_marks && is_group && begins_group(chars, end + 1) => {
+            }
+            _ => return end,
+        }
+        end += 1;
     }
-    end
 }
 
-// The end of all digits that marks join. Where they go on behind a number, its marks are not those of English: `1.234.567,8`,
-// `3,45`, `12,34,567`, or a note is glued to it: `1,2342`. No value is better than another one.
-fn marked_end(chars: &[char], end: usize) -> usize {
-    let mut end = end;
-    while chars
-        .get(end)
-        .is_some_and(|c| matches!(c, '.' | ',' | '\''))
-        && is_digit(chars, end + 1)
-    {
-        end += 1;
-        while is_digit(chars, end) {
-            end += 1;
-        }
-    }
-    end
+fn begins_group(chars: &[char], at: usize) -> bool {
+    (at..at + GROUP).all(|at| is_digit(chars, at)) && !is_digit(chars, at + GROUP)
 }
 
 // `2023,2022`
-fn are_years(chars: &[char]) -> bool {
-    chars
-        .split(|c| *c == ',')
+fn first_year_end(chars: &[char]) -> Option<usize> {
+    let mut years = chars.split(|c| *c == ',');
+    years
         .all(|year| year.len() == YEAR_DIGITS && year.iter().all(char::is_ascii_digit))
+        .then_some(YEAR_DIGITS)
 }
 
-// The number whose digits are `start..end`, unless it is part of a name; and the index to continue at.
-fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
+// The number at `start..end`, unless it is part of a name; and the index to continue at. `plain` are its digits.
+fn parse_number(
+    chars: &[char],
+    Range { start, end }: Range<usize>,
+    plain: String,
+    marks: NumberMarks,
+) -> (Option<NumberMention>, usize) {
     // `F-12`, `Q-2`; a dash between numbers does not count.
     let named_before = matches!(&chars[..start], [.., letter, '-'] if letter.is_alphabetic());
-    let suffix_end = run_end(chars, end);
+    let suffix_end = unit_end(chars, end);
     let suffix: String = chars[end..suffix_end]
         .iter()
         .collect::<String>()
@@ -164,7 +207,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         return (None, suffix_end);
     }
     let digits: String = chars[start..end].iter().collect();
-    let Ok(value) = digits.replace(',', "").parse::<f64>() else {
+    let Ok(value) = plain.parse::<f64>() else {
         return (None, suffix_end);
     };
     let (word, word_end) = next_word(chars, suffix_end);
@@ -174,9 +217,14 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     let rest = rest.trim_start_matches([' ', ')']);
     let percent = rest.starts_with('%') || PERCENT_WORDS.contains(&word);
     let sign_at = currency_at.unwrap_or(start);
-    // `( 5 )`
-    let opens = chars[..sign_at].iter().rfind(|c| **c != ' ') == Some(&'(');
     let sign = sign_at.checked_sub(1).map(|at| chars[at]);
+    let before_sign = chars[..sign_at].iter().rfind(|c| **c != ' ').copied();
+    let has_triangle = before_sign.is_some_and(is_triangle);
+    if has_triangle && !marks.has_triangles {
+        return (None, suffix_end);
+    }
+    // `( 5 )`
+    let opens = before_sign == Some('(');
     let dashed = sign == Some('-')
         && !sign_at
             .checked_sub(2)
@@ -186,11 +234,14 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         .find(|c| !c.is_whitespace() && **c != '%')
         == Some(&')');
     let scale = scale.or(spelled_scale);
-    let decimals = digits
+    let decimals = plain
         .split_once('.')
         .map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
-    let measured =
-        percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
+    let measured = percent
+        || scale.is_some()
+        || currency_at.is_some()
+        || plain.len() < digits.len()
+        || decimals > 0;
     let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
     let until = if spelled_scale.is_some() {
         word_end
@@ -223,16 +274,22 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     };
     let things = currency.is_none() && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
-    let negative = dashed || opens && closes;
+    let ends_in_dash = chars.get(suffix_end) == Some(&'-')
+        && !chars
+            .get(suffix_end + 1)
+            .is_some_and(|c| c.is_alphanumeric());
+    let negative = dashed || has_triangle || opens && closes;
     (
         Some(NumberMention {
             text,
             digits,
+            plain,
             at: start..end,
             value,
             decimals,
             scale,
             is_negative: negative,
+            ends_in_dash,
             is_percent: percent,
             currency,
             is_count: things,
@@ -270,7 +327,7 @@ fn currency_start(chars: &[char], start: usize) -> Option<usize> {
         ' ' => before.checked_sub(1)?,
         _ => before,
     };
-    matches!(chars[at], '$' | '€' | '£' | '¥').then_some(at)
+    is_currency_sign(chars[at]).then_some(at)
 }
 
 // The word after `at` and one space or hyphen, in lower case, and its end.
@@ -280,7 +337,7 @@ fn next_word(chars: &[char], at: usize) -> (String, usize) {
     } else {
         at
     };
-    let end = run_end(chars, start.min(chars.len()));
+    let end = unit_end(chars, start.min(chars.len()));
     (
         chars[start.min(end)..end]
             .iter()
@@ -319,12 +376,14 @@ fn spelled_number(word: &[char]) -> Option<NumberMention> {
     let value = english_words::parse_number_word(&text).filter(|value| SPELLED.contains(value))?;
     Some(NumberMention {
         digits: value.to_string(),
+        plain: value.to_string(),
         at: 0..0,
         text,
         value: f64::from(value),
         decimals: 0,
         scale: None,
         is_negative: false,
+        ends_in_dash: false,
         is_percent: false,
         currency: None,
         is_count: false,

@@ -40,7 +40,7 @@ impl FigureTable {
             return CellUnit::default();
         };
         let head = self.columns.get(column).map_or("", |column| &column.head);
-        let number = cell_number(cell, &row.label, head);
+        let number = self.cell_number(cell, &row.label, head);
         let own_currency = number.as_ref().and_then(NumberMention::currency);
         let is_percent = number.as_ref().is_some_and(|number| {
             number.is_percent() || own_currency.is_none() && is_in_percent_group(row, number)
@@ -64,6 +64,13 @@ impl FigureTable {
             is_per_unit,
             is_count,
         }
+    }
+
+    fn cell_number(&self, cell: &TableCell, label: &str, head: &str) -> Option<NumberMention> {
+        let text = without_breaks(&cell.text);
+        let mut number = self.marks.numbers(&text).into_iter().next()?;
+        number.read_as_cell(&format!("{label} {head}").to_lowercase());
+        Some(number)
     }
 
     // The one currency that row, column and table declare, or the signs of its cells.
@@ -136,12 +143,6 @@ impl FigureTable {
         }
         .in_fiscal_year(year_shift)
     }
-}
-
-fn cell_number(cell: &TableCell, label: &str, head: &str) -> Option<NumberMention> {
-    let mut number = numbers(&without_breaks(&cell.text)).into_iter().next()?;
-    number.read_as_cell(&format!("{label} {head}").to_lowercase());
-    Some(number)
 }
 
 fn is_in_percent_group(row: &TableRow, number: &NumberMention) -> bool {

@@ -3,21 +3,27 @@
 use stemma_document::Page;
 
 use crate::lines::LineKind;
+#[cfg(test)]
+use crate::lines::{LineReading, read_lines};
+use crate::numbers::NumberMarks;
+#[cfg(test)]
+use crate::numbers::settle_marks;
 use crate::tables::grid::{GridTable, grids};
 use crate::tables::page::TablePage;
 use crate::tables::placed::placed_grids;
 use crate::tables::table::FigureTable;
 
-/// The tables of consecutive pages, and what their lines are: page, line and kind. `first` is the number of the first page. Stops
-/// at a page where `is_cancelled`.
+/// The tables of consecutive pages, and what their lines are: page, line and kind. `first` is the number of the first page, and
+/// `marks` are those of each page. Stops at a page where `is_cancelled`.
 pub(crate) fn read_tables(
     first: u32,
     pages: &[Page],
+    marks: &[NumberMarks],
     is_cancelled: &dyn Fn() -> bool,
 ) -> (Vec<FigureTable>, Vec<(usize, usize, LineKind)>) {
     let mut declared: Vec<GridTable> = grids(pages)
         .iter()
-        .flat_map(|grid| grid.tables(first, pages))
+        .flat_map(|grid| grid.tables(first, pages, marks))
         .collect();
     declared.sort_by_key(|table| table.first);
     let mut declared = declared.into_iter().peekable();
@@ -29,7 +35,9 @@ pub(crate) fn read_tables(
         }
         let lines = TablePage::new(page);
         let placed = placed_grids(&lines, page, index);
-        let placed = placed.iter().flat_map(|grid| grid.tables(first, pages));
+        let placed = placed
+            .iter()
+            .flat_map(|grid| grid.tables(first, pages, marks));
         let mut found: Vec<GridTable> = placed.collect();
         found.extend(std::iter::from_fn(|| {
             declared.next_if(|table| table.first.0 <= index)
@@ -76,7 +84,15 @@ Page 12";
 
 #[cfg(test)]
 pub(crate) fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
-    read_tables(first, pages, &|| false).0
+    let lines: Vec<Vec<LineReading>> = pages
+        .iter()
+        .map(|page| read_lines(page.lines.iter().map(|line| line.text.as_str())))
+        .collect();
+    let texts = pages.iter().zip(&lines).map(|(page, lines)| {
+        let texts = page.lines.iter().map(|line| line.text.as_str());
+        texts.zip(lines.iter().copied())
+    });
+    read_tables(first, pages, &settle_marks(texts), &|| false).0
 }
 
 #[cfg(test)]

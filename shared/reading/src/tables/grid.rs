@@ -15,7 +15,7 @@ pub(crate) use self::row_cells::{CellKind, RowCell, with_signs};
 use self::row_cells::{attach_marks, row_cells};
 use crate::cells::without_breaks;
 use crate::lines::LineKind;
-use crate::numbers::numbers;
+use crate::numbers::{CellBorders, MarkCounts, NumberMarks, have_spaces};
 use crate::period::{head_period, is_only_period, period_mentions};
 use crate::tables::placement::text_rect;
 use crate::tables::surroundings::{is_title, unit_of};
@@ -35,6 +35,8 @@ const MAX_PERIOD_WORDS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Grid {
     rows: Vec<GridRow>,
+    // Spaces part the groups of its numbers.
+    has_spaces: bool,
 }
 
 #[derive(Debug)]
@@ -90,15 +92,24 @@ pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
         lines.any(|(page, line, _)| !pages[*page].lines[*line].is_furniture())
     });
     let grids = tables.into_values().map(|rows| {
-        let rows = rows.into_values().filter_map(|lines| {
+        let lines = || rows.values().flatten();
+        let texts = lines().flat_map(|(page, line, grid)| {
+            let line = pages.get(*page).and_then(|page| page.lines.get(*line));
+            let text = line.map_or("", |line| line.text.as_str());
+            let cells = grid.cells.iter();
+            cells.filter_map(|cell| text.get(cell.start as usize..cell.end as usize))
+        });
+        let has_spaces = have_spaces(texts, CellBorders::Declared);
+        let rows = rows.values().filter_map(|lines| {
             let (page, line, _) = *lines.first()?;
             Some(GridRow {
                 at: (page, line),
-                cells: row_cells(pages, &lines),
+                cells: row_cells(pages, lines, has_spaces),
             })
         });
         let mut grid = Grid {
             rows: rows.collect(),
+            has_spaces,
         };
         attach_marks(grid.rows.iter_mut().map(|row| &mut row.cells));
         grid
@@ -107,12 +118,18 @@ pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
 }
 
 impl Grid {
-    pub(crate) fn new(rows: Vec<GridRow>) -> Self {
-        Self { rows }
+    pub(crate) fn new(rows: Vec<GridRow>, has_spaces: bool) -> Self {
+        Self { rows, has_spaces }
     }
 
-    /// The tables of the grid, one for each set of heads. `first_page` is the number of the first page.
-    pub(crate) fn tables(&self, first_page: u32, pages: &[Page]) -> Vec<GridTable> {
+    /// The tables of the grid, one for each set of heads. `first_page` is the number of the first page, and `marks` are those of
+    /// the pages.
+    pub(crate) fn tables(
+        &self,
+        first_page: u32,
+        pages: &[Page],
+        marks: &[NumberMarks],
+    ) -> Vec<GridTable> {
         let kinds = self.kinds();
         let bodies = kinds.iter().zip(&self.rows);
         let bodies = bodies.filter(|(kind, _)| **kind == RowKind::Body);
@@ -129,6 +146,7 @@ impl Grid {
             pages,
             first_page,
             columns: &columns,
+            marks: self.marks(marks),
             heads: Vec::new(),
             heads_before: Vec::new(),
             head_texts: vec![String::new(); columns.len()],
@@ -141,6 +159,21 @@ impl Grid {
             reader.row(*kind, row);
         }
         reader.finish()
+    }
+
+    // Those of its figures, or else of its page.
+    fn marks(&self, pages: &[NumberMarks]) -> NumberMarks {
+        let page = self.rows.first().and_then(|row| pages.get(row.at.0));
+        let page = page.copied().unwrap_or_default();
+        let mut counts = MarkCounts::default();
+        for cell in self.figures() {
+            counts.add_cell(&without_breaks(&cell.text));
+        }
+        NumberMarks {
+            decimal: counts.settle(Some(page.decimal)),
+            has_spaces: self.has_spaces,
+            ..page
+        }
     }
 
     fn figures(&self) -> impl Iterator<Item = &RowCell> {
@@ -239,6 +272,7 @@ struct SegmentReader<'a> {
     pages: &'a [Page],
     first_page: u32,
     columns: &'a Columns,
+    marks: NumberMarks,
     // Texts over columns, from the top.
     heads: Vec<Vec<RowCell>>,
     // Those of the rows above, while new ones are read.
@@ -407,7 +441,8 @@ impl SegmentReader<'_> {
     }
 
     fn table_cell(&self, cell: &RowCell, column: usize, label: &str) -> TableCell {
-        let number = numbers(&without_breaks(&cell.text)).into_iter().next();
+        let text = without_breaks(&cell.text);
+        let number = self.marks.numbers(&text).into_iter().next();
         let number = number.filter(|_| cell.kind == CellKind::Figure);
         let value = number.and_then(|mut number| {
             let words = format!("{label} {}", self.head_texts[column]).to_lowercase();
@@ -486,6 +521,7 @@ impl SegmentReader<'_> {
                 title: segment.title,
                 unit: segment.unit,
                 scale: None,
+                marks: self.marks,
                 pages: (number(first.0), number(segment.last.0)),
                 columns,
                 rows: segment.rows,

@@ -6,6 +6,8 @@ mod cell_unit;
 mod document;
 mod grid;
 mod notes;
+#[cfg(test)]
+mod number_style_tests;
 mod page;
 mod pipes;
 mod placed;

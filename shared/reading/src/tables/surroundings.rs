@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use stemma_document::Page;
 
+use crate::numbers::{declares_currency, scales};
 use crate::period::is_only_period;
 use crate::tables::grid::GridTable;
 use crate::tables::page::TablePage;
@@ -74,34 +75,18 @@ fn single_scale(scales: &[u64]) -> Option<u64> {
 
 // `(in millions, except per share data)`, `Dollars in thousands`.
 pub(crate) fn unit_of(text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let names_unit = [
-        "in millions",
-        "in thousands",
-        "in billions",
-        "in dollars",
-        "millions of",
-        "thousands of",
-        "(millions",
-        "(thousands",
-        "(billions",
-    ]
-    .iter()
-    .any(|unit| lower.contains(unit));
-    (names_unit && text.chars().count() <= MAX_TITLE_CHARS).then(|| {
+    (names_unit(text) && text.chars().count() <= MAX_TITLE_CHARS).then(|| {
         let inside = text.find('(').and_then(|open| {
             let close = text[open..].find(')')?;
             Some(&text[open..=open + close])
         });
-        let with_unit = inside.filter(|part| {
-            let lower = part.to_lowercase();
-            lower.contains("million")
-                || lower.contains("thousand")
-                || lower.contains("billion")
-                || lower.contains("dollar")
-        });
+        let with_unit = inside.filter(|part| names_unit(part));
         with_unit.unwrap_or(text).trim().to_owned()
     })
+}
+
+fn names_unit(text: &str) -> bool {
+    !scales(text).is_empty() || declares_currency(text)
 }
 
 pub(crate) fn is_title(text: &str) -> bool {

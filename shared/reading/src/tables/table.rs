@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::numbers::NumberMarks;
+
 // Facts that may begin before the end of a cell and belong to it.
 const MAX_NESTED_FACTS: usize = 16;
 
@@ -18,6 +20,9 @@ pub struct FigureTable {
     pub unit: Option<String>,
     /// By how much printed figures are multiplied, where one scale is declared.
     pub scale: Option<u64>,
+    /// How its numbers are written; without decimal mark where that is not certain.
+    #[serde(skip_serializing_if = "NumberMarks::are_english", default)]
+    pub marks: NumberMarks,
     /// First and last page, 1-based; 0 in a document without pages.
     #[serde(skip_serializing_if = "is_without_pages", default)]
     pub pages: (u32, u32),

@@ -7,6 +7,7 @@ use stemma_document::{GridCell, GridLine, Line, Page, Pt, TextLines};
 
 use crate::cells::has_leader;
 use crate::lines::{LineKind, LineReading};
+use crate::numbers::NumberMarks;
 use crate::tables::document::read_tables;
 use crate::tables::pipes::{TextLine, table_lines, without_markup};
 use crate::tables::table::FigureTable;
@@ -30,10 +31,11 @@ const PAGE_DIGITS: usize = 4;
 const LEADER: &str = "...";
 
 /// The tables of a text, and the kinds of their lines by index. `readings` are the lines as their words tell. Stops where
-/// `is_cancelled`.
+/// `is_cancelled`. `marks` are those of the text.
 pub(crate) fn read_text_tables(
     text: &TextLines,
     readings: &[LineReading],
+    marks: NumberMarks,
     is_cancelled: &dyn Fn() -> bool,
 ) -> (Vec<FigureTable>, Vec<(usize, LineKind)>) {
     let lines = table_lines(&text.lines);
@@ -46,7 +48,8 @@ pub(crate) fn read_text_tables(
             break;
         }
         let part = TextPart::new(start, &text.lines[start..end], &lines[start..end]);
-        let (found, found_kinds) = read_tables(0, slice::from_ref(&part.page), is_cancelled);
+        let (found, found_kinds) =
+            read_tables(0, slice::from_ref(&part.page), &[marks], is_cancelled);
         for (_, line, kind) in found_kinds {
             kinds.push((part.numbers[line], kind));
         }

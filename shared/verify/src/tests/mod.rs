@@ -11,7 +11,7 @@ mod tables;
 mod tagged;
 mod texts;
 
-use stemma_document::{Page, SourceBody, TextLines};
+use stemma_document::{Page, PageNo, SourceBody, TextLines};
 use stemma_reading::document_reading::DocumentReading;
 use stemma_xbrl::FactTable;
 
@@ -81,6 +81,7 @@ impl Document {
                     tables: self.reading.tables.iter().collect(),
                     facts: self.facts.as_ref(),
                     year_shift: self.year_shift,
+                    marks: self.reading.lines.marks(PageNo::new(citation.passage)),
                     location: LOCATION,
                 })
             })

@@ -7,6 +7,7 @@ use stemma_document::{ByteSpan, GridLine, Page};
 
 use super::{Place, union};
 use crate::cells::{CellTextKind, cell_text_kind};
+use crate::numbers::is_decimal_digit;
 
 /// A cell with text.
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ impl RowCell {
     }
 
     pub(crate) fn has_digits(&self) -> bool {
-        self.text.contains(|c: char| c.is_ascii_digit())
+        self.text.contains(is_decimal_digit)
     }
 
     /// A number or a dash; a year alone is rather a head.
@@ -100,8 +101,12 @@ impl RowCell {
     }
 }
 
-/// The cells of a row from the lines that show it.
-pub(crate) fn row_cells(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<RowCell> {
+/// The cells of a row from the lines that show it. `spaces` part the groups of its numbers.
+pub(crate) fn row_cells(
+    pages: &[Page],
+    lines: &[(usize, usize, &GridLine)],
+    spaces: bool,
+) -> Vec<RowCell> {
     let mut cells: BTreeMap<u16, RowCell> = BTreeMap::new();
     for (page, line, grid) in lines {
         let text = pages
@@ -132,14 +137,14 @@ pub(crate) fn row_cells(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> 
             }
         }
     }
-    with_signs(cells.into_values())
+    with_signs(cells.into_values(), spaces)
 }
 
-pub(crate) fn with_signs(cells: impl Iterator<Item = RowCell>) -> Vec<RowCell> {
+pub(crate) fn with_signs(cells: impl Iterator<Item = RowCell>, spaces: bool) -> Vec<RowCell> {
     let mut joined: Vec<RowCell> = Vec::new();
     let mut opened: Option<RowCell> = None;
     for mut cell in cells {
-        let kind = cell_text_kind(&cell.text);
+        let kind = cell_text_kind(&cell.text, spaces);
         match kind {
             CellTextKind::Opens => {
                 joined.extend(opened.replace(cell));

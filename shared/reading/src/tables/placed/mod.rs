@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use stemma_document::Page;
 
+use crate::numbers::{CellBorders, have_spaces};
 use crate::tables::grid::{CellKind, Columns, Grid, GridRow, Place, RowCell, with_signs};
 use crate::tables::page::TablePage;
 use crate::tables::placement::text_rect;
@@ -26,6 +27,8 @@ const UNITS_PER_POINT: f32 = 16.0;
 const TIGHT: f32 = 0.93;
 const MAX_LINE_PITCH: f32 = 1.3;
 const MIN_LINE_PITCH: f32 = 0.8;
+// The space of fonts whose characters have one width, in line heights. That of others is a third at most.
+const MONOSPACED: f32 = 0.45;
 // Labels in as many rows say where labels are.
 const MIN_LABELS: usize = 2;
 
@@ -53,10 +56,20 @@ struct PlacedRow {
 impl PageReader<'_> {
     fn grid(&self, region: &Region) -> Grid {
         let first = region.rows.first().copied().unwrap_or(0);
+        let cells_of = |at: &usize| -> Vec<RowCell> {
+            let cells = line_cells(self.page, *at, self.space).into_iter();
+            cells.map(|cell| self.row_cell(&cell)).collect()
+        };
+        let lines: Vec<Vec<RowCell>> = region.lines.iter().map(cells_of).collect();
+        let borders = match self.space < MONOSPACED {
+            true => CellBorders::Gaps,
+            false => CellBorders::Monospaced,
+        };
+        let texts = lines.iter().flatten().map(|cell| cell.text.as_str());
+        let has_spaces = have_spaces(texts, borders);
         let mut rows: Vec<PlacedRow> = Vec::new();
-        for at in &region.lines {
-            let cells = line_cells(self.page, *at, self.space);
-            let cells = with_signs(cells.into_iter().map(|cell| self.row_cell(&cell)));
+        for (at, cells) in region.lines.iter().zip(lines) {
+            let cells = with_signs(cells.into_iter(), has_spaces);
             let is_body = region.rows.contains(at);
             match rows.last_mut() {
                 Some(above) if are_side_by_side(self.page, above.line, *at) => {
@@ -77,7 +90,7 @@ impl PageReader<'_> {
         let bodies = rows.iter().filter(|row| row.is_body);
         let columns = Columns::new(bodies.map(|row| row.cells.as_slice()), &heads);
         if columns.is_empty() {
-            return Grid::new(Vec::new());
+            return Grid::new(Vec::new(), has_spaces);
         }
         let mut extents = self.extents(&columns, &rows);
         let labels_right = self.labels_right(&rows, &columns);
@@ -93,7 +106,7 @@ impl PageReader<'_> {
         let body = rows.split_off(head_count.map_or(0, |last| last + 1));
         let mut placed = self.head_rows(&rows, is_stub, &mut extents);
         placed.extend(self.body_rows(body, &columns));
-        Grid::new(placed)
+        Grid::new(placed, has_spaces)
     }
 
     fn row_cell(&self, cell: &LineCell) -> RowCell {

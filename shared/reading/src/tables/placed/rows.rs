@@ -3,6 +3,7 @@
 use stemma_document::Page;
 use stemma_document::english_words::MONTHS;
 
+use crate::numbers::is_decimal_digit;
 use crate::tables::page::TablePage;
 use crate::tables::surroundings::unit_of;
 use crate::text_words::words;
@@ -73,7 +74,7 @@ fn row_groups(lines: &TablePage<'_>, page: &Page) -> Vec<Vec<usize>> {
     }
     groups.retain(|rows| {
         let cells = rows.iter().flat_map(|row| lines.cell_texts(*row));
-        let numbers = cells.filter(|text| text.contains(|c: char| c.is_ascii_digit()));
+        let numbers = cells.filter(|text| text.contains(is_decimal_digit));
         rows.len() >= MIN_ROWS && numbers.count() >= MIN_NUMBERS
     });
     groups

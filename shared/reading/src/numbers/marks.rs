@@ -1,0 +1,406 @@
+//! The marks between the digits of numbers: which one is before the decimals, and which ones part groups. They are settled from the
+//! numbers that only one reading fits, such as `1.234,5`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::language::detect_language;
+use crate::lines::LineReading;
+use crate::vocabulary::POINT_LANGUAGES;
+
+use super::lexing::{GROUP, number_end, plain_char};
+
+// A text has one letter of Chinese or Japanese to as many other signs, of which tables are full.
+const EAST_ASIAN_SHARE: usize = 10;
+// How many times as many numbers have to fit one mark as the other.
+const MAJORITY: u32 = 10;
+// What a number tells whose decimal mark is certain, against one such as `41,7` that could be two.
+const CERTAIN: u32 = 4;
+// Numbers such as `1,234`, none of which has other than three digits behind its mark: those are groups.
+const MIN_GROUPED: u32 = 2;
+// Digits of the groups of lakh and crore: `12,34,56,789`.
+const SMALL_GROUP: usize = 2;
+// Decimals of an amount. More may be the mark of a note behind it.
+const USUAL_DECIMALS: usize = 2;
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NumberMarks {
+    pub decimal: DecimalMark,
+    /// Spaces part groups of digits: `1 234 567`.
+    pub has_spaces: bool,
+    /// A triangle is a minus sign, as in Japanese: `△1,234`.
+    pub has_triangles: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecimalMark {
+    /// `1,234.5`
+    #[default]
+    Point,
+    /// `1.234,5`
+    Comma,
+    /// Neither is certain: `1.234` has no value.
+    Undecided,
+}
+
+impl NumberMarks {
+    /// Those of English.
+    pub const ENGLISH: Self = Self {
+        decimal: DecimalMark::Point,
+        has_spaces: false,
+        has_triangles: false,
+    };
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub(crate) fn are_english(&self) -> bool {
+        *self == Self::ENGLISH
+    }
+
+    /// Digits and a decimal point; `None` where the marks leave open which number it is.
+    pub(super) fn plain_digits(self, token: &[char]) -> Option<String> {
+        let written = Written::new(token)?;
+        let has_decimals = match written.shape {
+            Shape::Plain => false,
+            Shape::Decimal(_) => true,
+            // `3.302.250` may be a section where points are before decimals.
+            Shape::Grouped(Some(DecimalMark::Comma)) if self.decimal == DecimalMark::Point => {
+                return None;
+            }
+            Shape::Grouped(_) => false,
+            Shape::One { mark, places } => match self.decimal {
+                DecimalMark::Undecided => return None,
+                decimal if decimal == mark => true,
+                _ if places == GROUP && written.may_begin_group() => false,
+                _ => return None,
+            },
+        };
+        let (whole, places) = written
+            .groups
+            .split_at(written.groups.len() - usize::from(has_decimals));
+        let whole = whole.concat();
+        Some(match (places, whole.is_empty()) {
+            ([], _) => whole,
+            (places, true) => format!("0.{}", places.concat()),
+            (places, false) => format!("{whole}.{}", places.concat()),
+        })
+    }
+}
+
+impl DecimalMark {
+    fn from_char(mark: char) -> Option<Self> {
+        match mark {
+            '.' => Some(Self::Point),
+            ',' => Some(Self::Comma),
+            _ => None,
+        }
+    }
+
+    // What the decimal mark is where this one parts groups.
+    fn other(self) -> Self {
+        match self {
+            Self::Comma => Self::Point,
+            Self::Point | Self::Undecided => Self::Comma,
+        }
+    }
+}
+
+// A number in parts.
+struct Written {
+    groups: Vec<String>,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// No mark, or only such as part groups.
+    Plain,
+    /// Groups, which tell the mark of decimals: `1,234,567`; or leave it open: `1'234`.
+    Grouped(Option<DecimalMark>),
+    /// Decimals behind groups, whatever the marks of the document are: `1.234,5`.
+    Decimal(DecimalMark),
+    /// One point or comma: `1,234`, `3,45`.
+    One { mark: DecimalMark, places: usize },
+}
+
+impl Written {
+    /// `None` if no way of writing numbers fits.
+    fn new(token: &[char]) -> Option<Self> {
+        let groups: Vec<String> = token
+            .split(|c| !c.is_ascii_digit())
+            .map(|group| group.iter().collect())
+            .collect();
+        let marks: Vec<char> = token
+            .iter()
+            .copied()
+            .filter(|c| !c.is_ascii_digit())
+            .collect();
+        let mut written = Self {
+            groups,
+            shape: Shape::Plain,
+        };
+        written.shape = written.shape_of(&marks)?;
+        Some(written)
+    }
+
+    fn shape_of(&self, marks: &[char]) -> Option<Shape> {
+        let Some((last, before)) = marks.split_last() else {
+            return Some(Shape::Plain);
+        };
+        let decimal = DecimalMark::from_char(*last);
+        let parts = self.groups.len();
+        match (before.first(), decimal) {
+            (None, Some(mark)) => {
+                let places = self.groups[1].len();
+                Some(Shape::One { mark, places })
+            }
+            (first, _) if first.is_none_or(|first| first == last) => {
+                let is_one_mark = before.iter().all(|mark| mark == last);
+                let are_groups = self.are_groups(parts, *last);
+                (is_one_mark && are_groups)
+                    .then_some(Shape::Grouped(decimal.map(DecimalMark::other)))
+            }
+            (Some(group), Some(mark)) => {
+                let is_one_mark = before.iter().all(|mark| mark == group);
+                (is_one_mark && self.are_groups(parts - 1, *group)).then_some(Shape::Decimal(mark))
+            }
+            _ => None,
+        }
+    }
+
+    // Whether the first parts are groups of thousands, or of lakh and crore: `12,34,56,789`.
+    fn are_groups(&self, parts: usize, mark: char) -> bool {
+        let [first, middle @ .., last] = &self.groups[..parts] else {
+            return false;
+        };
+        let of = |digits: usize| middle.iter().all(|group| group.len() == digits);
+        let are_small = mark == ','
+            && (1..=SMALL_GROUP).contains(&first.len())
+            && !middle.is_empty()
+            && of(SMALL_GROUP);
+        last.len() == GROUP && self.may_begin_group() && (of(GROUP) || are_small)
+    }
+
+    fn may_begin_group(&self) -> bool {
+        (1..=GROUP).contains(&self.groups[0].len()) && !self.groups[0].starts_with('0')
+    }
+}
+
+/// Counts the numbers of a table, a page or a document that tell how its numbers are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MarkCounts {
+    point: u32,
+    comma: u32,
+    // `1.234` and `1,234`.
+    grouped_by_point: u32,
+    grouped_by_comma: u32,
+}
+
+impl MarkCounts {
+    /// Counts the numbers of a cell, in which spaces may part groups.
+    pub(crate) fn add_cell(&mut self, text: &str) {
+        self.add(text, true, true);
+    }
+
+    // Where numbers are `figures`, each decimal counts; in prose, `3.1` may be a section.
+    fn add(&mut self, text: &str, figures: bool, spaces: bool) {
+        if !has_mark_at_digit(text) {
+            return;
+        }
+        let chars: Vec<char> = text.chars().map(plain_char).collect();
+        let mut at = 0;
+        while at < chars.len() {
+            if !chars[at].is_ascii_digit() {
+                at += 1;
+                continue;
+            }
+            let end = number_end(&chars, at, spaces);
+            let is_part = at
+                .checked_sub(1)
+                .is_some_and(|before| chars[before].is_alphanumeric())
+                || chars.get(end).is_some_and(|c| c.is_alphanumeric());
+            let is_percent = chars[end..].iter().find(|c| **c != ' ') == Some(&'%');
+            if !is_part {
+                self.add_number(&chars[at..end], figures || is_percent);
+            }
+            at = end;
+        }
+    }
+
+    fn add_number(&mut self, token: &[char], is_figure: bool) {
+        let Some(written) = Written::new(token) else {
+            return;
+        };
+        let (decimal, weight) = match written.shape {
+            Shape::Decimal(decimal) | Shape::Grouped(Some(decimal)) => (decimal, CERTAIN),
+            Shape::One { mark, places } if places == GROUP && written.may_begin_group() => {
+                match mark {
+                    DecimalMark::Comma => self.grouped_by_comma += 1,
+                    DecimalMark::Point | DecimalMark::Undecided => self.grouped_by_point += 1,
+                }
+                return;
+            }
+            // `0.987`
+            Shape::One { mark, places }
+                if is_figure && (places <= USUAL_DECIMALS || places == GROUP) =>
+            {
+                (mark, 1)
+            }
+            _ => return,
+        };
+        match decimal {
+            DecimalMark::Comma => self.comma += weight,
+            DecimalMark::Point | DecimalMark::Undecided => self.point += weight,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.point += other.point;
+        self.comma += other.comma;
+        self.grouped_by_point += other.grouped_by_point;
+        self.grouped_by_comma += other.grouped_by_comma;
+    }
+
+    /// The decimal mark of what was counted; `outer` is that of what it is a part of.
+    pub(crate) fn settle(self, outer: Option<DecimalMark>) -> DecimalMark {
+        let is_clear = |own: u32, other: u32| own > 0 && own >= MAJORITY * other;
+        match outer {
+            _ if is_clear(self.point, self.comma) => DecimalMark::Point,
+            _ if is_clear(self.comma, self.point) => DecimalMark::Comma,
+            _ if self.point + self.comma > 0 => DecimalMark::Undecided,
+            Some(outer) => outer,
+            None if self.grouped_by_comma + self.grouped_by_point > 0 => DecimalMark::Undecided,
+            None => DecimalMark::Point,
+        }
+    }
+
+    // The decimal mark of a document that has no decimals, by what its language makes likely.
+    fn settle_by_groups(self, language: Option<&str>) -> DecimalMark {
+        let are_groups = |own: u32, other: u32| own >= MIN_GROUPED && own >= MAJORITY * other;
+        let has_points = language.map(|language| POINT_LANGUAGES.contains(language));
+        match has_points {
+            Some(true) => DecimalMark::Point,
+            None if are_groups(self.grouped_by_comma, self.grouped_by_point) => DecimalMark::Point,
+            Some(false) if are_groups(self.grouped_by_point, self.grouped_by_comma) => {
+                DecimalMark::Comma
+            }
+            _ => DecimalMark::Undecided,
+        }
+    }
+}
+
+/// How the numbers of each page are written: as those that tell on the page, or in the document.
+pub(crate) fn settle_marks<'t, P>(
+    pages: impl IntoIterator<Item = P, IntoIter: Clone>,
+) -> Vec<NumberMarks>
+where
+    P: Iterator<Item = (&'t str, LineReading)>,
+{
+    let pages = pages.into_iter();
+    let texts = pages.clone().flatten().map(|(text, _)| text);
+    let mut all = MarkCounts::default();
+    let mut script = ScriptLetters::default();
+    let count_page = |lines: P| {
+        let mut counts = MarkCounts::default();
+        for (text, line) in lines {
+            script.add(text);
+            match line.label(text) {
+                Some(label) => counts.add(&text[label.len()..], true, false),
+                None => counts.add(text, false, false),
+            }
+        }
+        all.merge(counts);
+        counts
+    };
+    let counts: Vec<MarkCounts> = pages.map(count_page).collect();
+    let document = match all.settle(None) {
+        DecimalMark::Undecided if all.point + all.comma == 0 => {
+            all.settle_by_groups(detect_language(texts))
+        }
+        settled => settled,
+    };
+    let marks = counts.into_iter().map(|counts| NumberMarks {
+        decimal: counts.settle(Some(document)),
+        has_spaces: false,
+        has_triangles: script.is_east_asian(),
+    });
+    marks.collect()
+}
+
+#[derive(Default)]
+struct ScriptLetters {
+    east_asian: usize,
+    others: usize,
+}
+
+impl ScriptLetters {
+    fn add(&mut self, text: &str) {
+        if text.is_ascii() {
+            self.others += text.bytes().filter(u8::is_ascii_alphabetic).count();
+            return;
+        }
+        for c in text.chars().filter(|c| c.is_alphabetic()) {
+            match c {
+                '\u{3040}'..='\u{30FF}' | '\u{4E00}'..='\u{9FFF}' => self.east_asian += 1,
+                _ => self.others += 1,
+            }
+        }
+    }
+
+    fn is_east_asian(&self) -> bool {
+        EAST_ASIAN_SHARE * self.east_asian > self.others
+    }
+}
+
+// Whether there may be a number with a mark. Most lines have none.
+fn has_mark_at_digit(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || !byte.is_ascii();
+    let mut marks = memchr::memchr3_iter(b'.', b',', b'\'', bytes);
+    marks.any(|at| bytes.get(at + 1).is_some_and(is_digit))
+}
+
+/// How many spaces within one cell are certain to part groups of digits, and not two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellBorders {
+    /// The file tells where cells end: one.
+    Declared,
+    /// Wide gaps are between cells: two, one before decimals, or one before a zero.
+    Gaps,
+    /// All characters have one width, so a gap may be a space: those before a decimal comma or a zero.
+    Monospaced,
+}
+
+/// Whether spaces part the groups of the numbers in cells: `1 234 567`.
+pub(crate) fn have_spaces<'t>(cells: impl Iterator<Item = &'t str>, borders: CellBorders) -> bool {
+    let mut is_certain = false;
+    for cell in cells {
+        let chars: Vec<char> = cell.chars().map(plain_char).collect();
+        let Some(start) = chars.iter().position(char::is_ascii_digit) else {
+            continue;
+        };
+        let token = &chars[start..number_end(&chars, start, true)];
+        let spaces = token.iter().filter(|c| **c == ' ').count();
+        let Some(shape) = Written::new(token).map(|written| written.shape) else {
+            continue;
+        };
+        // `1 034`
+        let has_leading_zero = token.windows(2).any(|pair| pair == [' ', '0']);
+        is_certain |= match (shape, borders) {
+            (_, _) if spaces == 0 => false,
+            (_, _) if has_leading_zero => true,
+            (Shape::Decimal(DecimalMark::Comma), _) | (_, CellBorders::Declared) => true,
+            (Shape::Decimal(_), borders) => borders == CellBorders::Gaps,
+            (_, borders) => borders == CellBorders::Gaps && spaces > 1,
+        };
+        let has_other_groups = match shape {
+            Shape::Decimal(_) | Shape::Grouped(_) => spaces == 0,
+            Shape::One { places, .. } => places == GROUP,
+            Shape::Plain => false,
+        };
+        if has_other_groups {
+            return false;
+        }
+    }
+    is_certain
+}
