@@ -183,7 +183,7 @@ mod tests {
     fn figures_are_shown_with_their_units() {
         let of = |powers: (i32, i32)| Measure {
             powers: Some(powers),
-            currency: (powers.0 == 1).then_some(Currency::Dollar),
+            currency: Currency::from_word("$").filter(|_| powers.0 == 1),
         };
         for (value, powers, scale, expected) in [
             ("(1,749)", (1, 0), Some(1_000_000), "-$1,749 million"),

@@ -177,6 +177,7 @@ fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent)
             } } }
         } }
         (not_shown(table.rows.len()))
+        @if let Some(doubt) = table.marks_in_doubt() { p.note { (doubt) } }
         @for note in table.notes.iter().take(MAX_ROWS) { p.note { "(" (Line(&note.mark)) ") " (Passage(&note.text)) } }
     }
 }

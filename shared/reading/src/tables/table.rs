@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::NumberMarks;
+use crate::numbers::{DecimalMark, NumberMarks};
 
 // Facts that may begin before the end of a cell and belong to it.
 const MAX_NESTED_FACTS: usize = 16;
@@ -164,10 +164,20 @@ impl FigureTable {
             text.push_str("\n\n");
         }
         text.push_str(&self.to_string());
+        if let Some(doubt) = self.marks_in_doubt() {
+            text.push_str(&format!("\n{doubt}"));
+        }
         for note in &self.notes {
             text.push_str(&format!("\n({}) {}", note.mark, note.text));
         }
         text
+    }
+
+    /// Says that the marks of its numbers are not certain.
+    pub fn marks_in_doubt(&self) -> Option<&'static str> {
+        (self.marks.decimal == DecimalMark::Undecided).then_some(
+            "Points and commas may be before decimals or between groups here: such numbers have no value.",
+        )
     }
 
     // The lines of a table of contents end in page numbers, which are in order.

@@ -81,7 +81,7 @@ impl Document {
                     tables: self.reading.tables.iter().collect(),
                     facts: self.facts.as_ref(),
                     year_shift: self.year_shift,
-                    marks: self.reading.lines.marks(PageNo::new(citation.passage)),
+                    marks: self.reading.lines.marks(PageNo::new(first as u32 + 1)),
                     location: LOCATION,
                 })
             })
