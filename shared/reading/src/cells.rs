@@ -56,7 +56,7 @@ fn plain_token_kind(token: &str) -> Token {
     match lower.as_str() {
         "|" => return Token::Bar,
         lower if EMPTY_CELLS.contains(lower) => return Token::Empty,
-        "pts" | "bps" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
+        "pts" | "bps" | "pp" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
         _ => {}
     }
     if token.chars().all(|c| c == '-') {

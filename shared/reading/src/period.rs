@@ -7,8 +7,8 @@ use std::ops::Range;
 use stemma_document::english_words::{MONTHS, parse_number_word};
 
 use crate::vocabulary::{
-    AFTER_LENGTHS, AMBIGUOUS_MONTHS, HEAD_WORDS, LENGTH_NAMES, MONTH_WORDS, ORDINALS, PERIOD_MARKS,
-    PERIOD_NAMES,
+    AFTER_LENGTHS, AMBIGUOUS_MONTHS, HEAD_WORDS, LENGTH_NAMES, MONTH_NUMBERS, MONTH_WORDS,
+    ORDINALS, PERIOD_MARKS, PERIOD_NAMES,
 };
 
 // Words between a period's length or month and its year: `three months ended September 30, 2022`.
@@ -184,10 +184,32 @@ pub(crate) fn is_only_period(text: &str) -> bool {
     words.peek().is_some()
         && words.all(|word| {
             HEAD_WORDS.contains(word)
-                || MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word))
+                || month_number(word).is_some()
                 || parse_number_word(word).is_some()
                 || word.bytes().all(|byte| byte.is_ascii_digit())
         })
+}
+
+/// Whether a text is a day of any year: `September 30,`.
+pub(crate) fn is_day_of_year(text: &str) -> bool {
+    let words = words(text);
+    let is_day = |word: &str| word.parse::<u32>().is_ok_and(|day| (1..=31).contains(&day));
+    let months = words
+        .iter()
+        .filter(|(_, word)| month_number(word).is_some());
+    months.count() == 1
+        && words
+            .iter()
+            .all(|(_, word)| is_day(word) || month_number(word).is_some())
+}
+
+/// 1–12 for the name of a month, or for three letters of an English one.
+fn month_number(word: &str) -> Option<u32> {
+    let english = MONTHS
+        .iter()
+        .position(|month| *month == word || (word.len() == 3 && month.starts_with(word)))
+        .map(|at| at as u32 + 1);
+    english.or_else(|| MONTH_NUMBERS.get(word)?.parse().ok())
 }
 
 /// The last period that the head of a column names.
@@ -274,10 +296,7 @@ fn year_of(word: &str, before: Option<&str>) -> Option<(i32, Option<u32>)> {
 
 // What a word says about the period of a year that follows.
 fn part_of(word: &str, next: Option<&str>) -> StatedPeriod {
-    let month = MONTHS
-        .iter()
-        .position(|month| *month == word || (word.len() == 3 && month.starts_with(word)))
-        .map(|at| at as u32 + 1)
+    let month = month_number(word)
         // `may` is mostly a verb.
         .filter(|_| {
             !AMBIGUOUS_MONTHS.contains(word)

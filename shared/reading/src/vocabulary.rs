@@ -33,6 +33,12 @@ const FILES: &[&str] = &[
     include_str!("../data/nl/numbers.txt"),
     include_str!("../data/pt/numbers.txt"),
     include_str!("../data/zh/numbers.txt"),
+    include_str!("../data/de/periods.txt"),
+    include_str!("../data/es/periods.txt"),
+    include_str!("../data/fr/periods.txt"),
+    include_str!("../data/it/periods.txt"),
+    include_str!("../data/nl/periods.txt"),
+    include_str!("../data/pt/periods.txt"),
     include_str!("../data/zh/periods.txt"),
     include_str!("../data/zh/titles.txt"),
 ];
@@ -253,6 +259,7 @@ word_lists! {
     NEWEST_PHRASES: WordList,
     LENGTH_NAMES: WordMap,
     MONTH_WORDS: WordList,
+    MONTH_NUMBERS: WordMap,
     AFTER_LENGTHS: WordList,
     STATED_LENGTHS: WordMap,
     PERIOD_MARKS: WordList,
@@ -356,6 +363,7 @@ word_lists! {
     // tables
     STATED_SCALES: WordList,
     COLUMN_HEAD_WORDS: WordList,
+    CONTINUATION_MARKS: WordList,
     EMPTY_CELLS: WordList,
     COUNTED_THINGS: WordList,
     EXCEPTED_COUNTS: WordList,

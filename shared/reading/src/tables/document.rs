@@ -181,4 +181,34 @@ Total                              500      420      300";
         let tables = tables_of_pages(1, &[page(text)]);
         assert_eq!(texts(&tables[0].rows[1]), ["", "20", ""], "{tables:?}");
     }
+
+    #[test]
+    fn a_table_that_repeats_its_heads_and_says_so_goes_on() {
+        let part = |title: &str, first: usize| {
+            let rows = (first..first + 6).map(|unit| {
+                let text = format!("Unit {unit}");
+                format!("{text:<22}{:>8}{:>10}{:>12}\n", 1_000 + unit, "n/a", "5.0%")
+            });
+            let heads = format!(
+                "{title}\n(EUR thousands)\nProperty{:>22}{:>10}{:>12}\n",
+                2025, 2024, "Change"
+            );
+            page(&format!("{heads}{}", rows.collect::<String>()))
+        };
+        let next = part("Schedule of leases (continued)", 7);
+        let tables = tables_of_pages(1, &[part("Schedule of leases", 1), next.clone()]);
+        let [table] = &tables[..] else {
+            panic!("{tables:#?}");
+        };
+        assert_eq!(table.rows.len(), 12);
+        let heads: Vec<&str> = table
+            .columns
+            .iter()
+            .map(|column| column.head.as_str())
+            .collect();
+        assert_eq!(heads, ["2025", "2024", "Change"]);
+        assert_eq!(table.rows[11].label, "Unit 12");
+        let others = tables_of_pages(1, &[part("Schedule of rents", 1), next]);
+        assert_eq!(others.len(), 2, "{others:#?}");
+    }
 }

@@ -63,6 +63,13 @@ impl<'a> TablePage<'a> {
         Some(cell.x?.0)
     }
 
+    /// The left edge of the first cell of a line from an edge on.
+    pub(crate) fn cell_left_from(&self, at: usize, edge: f32) -> Option<f32> {
+        let cells = self.lines.get(at)?.cells.iter();
+        let mut lefts = cells.filter_map(|cell| Some(cell.x?.0));
+        lefts.find(|left| *left >= edge)
+    }
+
     /// The texts of the cells of a line.
     pub(crate) fn cell_texts(&self, at: usize) -> Vec<&'a str> {
         let cells = self.lines.get(at).map_or(&[][..], |line| &line.cells);

@@ -8,6 +8,8 @@ use crate::numbers::{declares_currency, scales};
 use crate::period::is_only_period;
 use crate::tables::grid::GridTable;
 use crate::tables::page::TablePage;
+use crate::tables::table::FigureTable;
+use crate::vocabulary::CONTINUATION_MARKS;
 
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;
@@ -43,12 +45,28 @@ impl GridTable {
             lines.filter(|line| !line.is_furniture()).count()
         };
         let lines_above = pages.get(above.last.0).map_or(0, |page| page.lines.len());
-        !self.has_heads
-            && above.has_heads
+        let is_headless = !self.has_heads && above.has_heads;
+        (is_headless || self.repeats_heads_of(above))
             && self.first.0 == above.last.0 + 1
             && self.table.columns.len() == above.table.columns.len()
             && body(self.first.0, 0..self.first.1) <= MAX_LINES_AT_EDGES
             && body(above.last.0, above.last.1 + 1..lines_above) <= MAX_LINES_AT_EDGES
+    }
+
+    // Whether it says that it goes on, below the same heads.
+    fn repeats_heads_of(&self, above: &Self) -> bool {
+        let title = self.table.title.as_deref().unwrap_or_default();
+        let own = title.to_lowercase();
+        let mark = CONTINUATION_MARKS.iter().find_map(|mark| own.find(mark));
+        let before = mark.and_then(|at| title.get(..at)).map(str::trim);
+        let heads = |table: &FigureTable| -> Vec<String> {
+            let columns = table.columns.iter();
+            columns.map(|column| column.head.clone()).collect()
+        };
+        before.is_some_and(|before| {
+            let above = above.table.title.as_deref().unwrap_or_default();
+            before == above || above.starts_with(&format!("{before} "))
+        }) && heads(&self.table) == heads(&above.table)
     }
 
     pub(crate) fn append(&mut self, rest: Self) {

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::period::{head_period, is_day_of_year};
 use crate::tables::grid::RowCell;
 use crate::tables::surroundings::unit_of;
 
@@ -150,7 +151,44 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
             .total_cmp(&two.bottom)
             .then(one.x.0.total_cmp(&two.x.0))
     });
+    for at in 0..heads.len() {
+        if let Some(columns) = columns_of_day(&heads, at) {
+            heads[at].columns = columns;
+        }
+    }
     heads
+}
+
+// A day such as `September 30,` belongs to all years under the head above it, wherever it is between them. `None` if it has no
+// such head, or shares it with others.
+fn columns_of_day(heads: &[Head], at: usize) -> Option<RangeInclusive<usize>> {
+    let head = &heads[at];
+    if !is_day_of_year(&head.cell.text) {
+        return None;
+    }
+    let (above, others) = heads.split_at(at);
+    let outer = above
+        .iter()
+        .rfind(|outer| !outer.is_beside(head) && covers(&outer.columns, &head.columns))?;
+    let mut beside = above
+        .iter()
+        .chain(&others[1..])
+        .filter(|other| other.is_beside(head));
+    if beside.any(|other| covers(&outer.columns, &other.columns)) {
+        return None;
+    }
+    let years = others[1..].iter().filter(|lower| {
+        let own = head_period(&lower.cell.text);
+        own.year.is_some() && own.month.is_none() && covers(&outer.columns, &lower.columns)
+    });
+    let ranges = years.map(|lower| lower.columns());
+    Some(ranges.fold(head.columns(), |all, range| {
+        *all.start().min(range.start())..=*all.end().max(range.end())
+    }))
+}
+
+fn covers(outer: &RangeInclusive<usize>, inner: &RangeInclusive<usize>) -> bool {
+    outer.contains(inner.start()) && outer.contains(inner.end())
 }
 
 /// How far two lines, by their lower edges and heights, are apart, in line heights. One may have a larger word.

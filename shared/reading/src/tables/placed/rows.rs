@@ -188,7 +188,18 @@ struct Zone {
 
 impl Zone {
     fn new(lines: &TablePage<'_>, page: &Page, space: f32, rows: &[usize]) -> Self {
-        let lefts = rows.iter().filter_map(|row| lines.first_cell_left(*row));
+        let lefts = rows.iter().filter_map(|row| {
+            let first = line_cells(page, *row, space).into_iter().next()?;
+            let text = lines.text_of(*row).get(first.at)?;
+            // The number of `Unit 7` is a part of its label.
+            let label_end = match text.starts_with(char::is_alphabetic) {
+                true => first.x.1,
+                false => 0.0,
+            };
+            lines
+                .cell_left_from(*row, label_end)
+                .or_else(|| lines.first_cell_left(*row))
+        });
         let mut lefts: Vec<f32> = lefts.collect();
         lefts.sort_by(f32::total_cmp);
         // Some rows have figures in their labels.

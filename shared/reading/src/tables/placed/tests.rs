@@ -339,3 +339,41 @@ fn words_far_to_the_right_of_a_page_are_read() {
     let lines: Vec<(f32, &str)> = lines.iter().map(|line| (ROW, line.as_str())).collect();
     tables_of_pages(1, &[page(&lines)]);
 }
+
+#[test]
+fn a_day_belongs_to_each_year_under_the_head_above_it() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                          Three Months Ended           Nine Months Ended",
+        ),
+        (
+            2.0 * ROW,
+            "                               September 30,               September 30,",
+        ),
+        (
+            2.0 * ROW,
+            "                           2023         2022        2023         2022   ",
+        ),
+        (
+            ROW,
+            "Automotive sales      $  18,582    $  17,785   $  57,879    $  46,969   ",
+        ),
+        (
+            ROW,
+            "Restructuring                --         (142)         --         (142)  ",
+        ),
+    ]);
+    let periods: Vec<&str> = table
+        .columns
+        .iter()
+        .filter_map(|column| column.period.as_deref())
+        .collect();
+    let expected = [
+        "3 months to 2023-09",
+        "3 months to 2022-09",
+        "9 months to 2023-09",
+        "9 months to 2022-09",
+    ];
+    assert_eq!(periods, expected, "{table}");
+}
