@@ -31,6 +31,7 @@ mod geometry;
 mod grid;
 mod ids;
 mod items;
+pub mod note_marks;
 mod outline;
 pub mod packed;
 mod page;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use stemma_document::note_marks::without_raised;
+
 use crate::numbers::{Currency, is_currency_sign, is_triangle, number_end, plain_char};
 use crate::vocabulary::EMPTY_CELLS;
 
@@ -32,7 +34,7 @@ fn token_kind(token: &str) -> Token {
     if token.is_ascii() {
         return plain_token_kind(token);
     }
-    let plain: String = token.chars().map(plain_char).collect();
+    let plain: String = without_raised(token).chars().map(plain_char).collect();
     plain_token_kind(&plain)
 }
 

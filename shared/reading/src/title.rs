@@ -1,5 +1,6 @@
 //! Normalization of titles: one line, bounded, nothing invisible.
 
+use stemma_document::note_marks::is_raised;
 use unicode_normalization::char::is_combining_mark;
 
 /// Longer titles are cut.
@@ -8,7 +9,7 @@ pub const MAX_TITLE_CHARS: usize = 400;
 /// Title of sections whose title is empty or unreadable.
 pub const UNTITLED: &str = "Untitled";
 
-/// Normalizes a title: collapses white space, removes control, bidi and invisible characters, and cuts it to
+/// Normalizes a title: collapses white space, removes control, bidi and invisible characters and the marks of notes, and cuts it to
 /// [`MAX_TITLE_CHARS`] without splitting a grapheme.
 ///
 /// Zero-width joiners stay, since emoji and Indic scripts need them.
@@ -19,7 +20,7 @@ pub fn clean(text: &str) -> String {
     for c in text.chars() {
         if c.is_whitespace() || c.is_control() {
             gap = length > 0;
-        } else if !is_invisible(c) {
+        } else if !is_invisible(c) && !is_raised(c) {
             let joins = is_combining_mark(c) || extends(c) || title.ends_with(JOINER);
             // The second bound keeps an endless stack of accents from growing a title without limit.
             if (length >= MAX_TITLE_CHARS && (gap || !joins)) || length >= 2 * MAX_TITLE_CHARS {

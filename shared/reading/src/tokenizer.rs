@@ -19,6 +19,7 @@ use foldhash::fast::RandomState;
 
 use jieba_rs::{Jieba, TokenizeMode};
 use rust_stemmers::{Algorithm, Stemmer};
+use stemma_document::note_marks::is_raised;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 use crate::vocabulary::{COMPOUNDS, IRREGULAR_PLURALS, STOP_WORDS};
@@ -209,7 +210,7 @@ fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
     } else {
-        c.is_alphanumeric() && !is_han(c) && !is_bigram_script(c)
+        c.is_alphanumeric() && !is_han(c) && !is_bigram_script(c) && !is_raised(c)
     }
 }
 

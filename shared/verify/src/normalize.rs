@@ -5,6 +5,7 @@
 //! begins or ends inside a word or number.
 
 use std::ops::Range;
+use stemma_document::note_marks::is_raised;
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -55,7 +56,7 @@ impl NormalizedText {
                 start,
                 end,
             };
-            for (start, c) in text.char_indices() {
+            for (start, c) in text.char_indices().filter(|(_, c)| !is_raised(*c)) {
                 let folded = std::iter::once(c).nfkc().flat_map(char::to_lowercase);
                 let visible = folded.map(plain_char).filter(|c| !is_invisible(*c));
                 chars.extend(visible.map(|c| (c, at(start, start + c.len_utf8()))));

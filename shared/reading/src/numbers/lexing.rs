@@ -4,6 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::tokenizer::is_stop_word;
 use stemma_document::english_words::{self, MONTHS};
+use stemma_document::note_marks::is_raised;
 
 use super::currency::{Currency, is_currency_sign};
 use super::{DecimalMark, NumberMarks, NumberMention, NumberRole};
@@ -15,6 +16,8 @@ use crate::vocabulary::{
 const COUNTED_WORDS: usize = 3;
 
 const YEAR_DIGITS: usize = 4;
+// In place of a raised mark.
+const NOTE_MARK: char = '\u{1}';
 // Digits of a group of thousands.
 pub(super) const GROUP: usize = 3;
 
@@ -85,6 +88,7 @@ fn numbers_in(chars: &[char], marks: NumberMarks) -> Vec<NumberMention> {
 pub(crate) fn plain_char(c: char) -> char {
     match c {
         _ if c.is_ascii() => c,
+        c if is_raised(c) => NOTE_MARK,
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{2019}' | '\u{66C}' => '\'',
         '\u{66B}' => '.',
@@ -206,7 +210,16 @@ fn parse_number(
     if named_before || form {
         return (None, suffix_end);
     }
+    let marks_end = chars[suffix_end..]
+        .iter()
+        .position(|c| *c != NOTE_MARK)
+        .map_or(chars.len(), |length| suffix_end + length);
     let digits: String = chars[start..end].iter().collect();
+    // `10⁶` may be a power.
+    if marks_end > suffix_end && digits == "10" {
+        return (None, marks_end);
+    }
+    let suffix_end = marks_end;
     let Ok(value) = plain.parse::<f64>() else {
         return (None, suffix_end);
     };

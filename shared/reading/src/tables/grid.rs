@@ -391,6 +391,7 @@ impl SegmentReader<'_> {
         let page = self.first_page + u32::try_from(row.at.0).unwrap_or(u32::MAX);
         segment.rows.push(TableRow {
             label,
+            marks: own.iter().flat_map(|cell| cell.raised.clone()).collect(),
             group: segment.group.clone(),
             page,
             line: u32::try_from(row.at.1 + 1).unwrap_or(u32::MAX),
@@ -460,7 +461,7 @@ impl SegmentReader<'_> {
             value: value.map(|value| value.to_string()),
             rect,
             bytes: cell.bytes.map(|bytes| [bytes.start, bytes.end]),
-            marks: cell.marks.clone(),
+            marks: cell.marks.iter().chain(&cell.raised).cloned().collect(),
             facts: Vec::new(),
         }
     }
@@ -496,7 +497,10 @@ impl SegmentReader<'_> {
         let columns = used.iter().map(|column| {
             let head = self.head_texts[*column].clone();
             let period = head_period(&head);
+            let over = self.heads.iter().flatten();
+            let over = over.filter(|cell| self.columns.is_under(*column, cell));
             TableColumn {
+                marks: over.flat_map(|cell| cell.raised.clone()).collect(),
                 period: (!period.is_empty()).then(|| period.to_string()),
                 unit: unit_of(&head),
                 head,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_document::Page;
+use stemma_document::note_marks::{is_raised, marks_in as raised_marks};
 
 use crate::tables::table::{FigureTable, TableNote};
 
@@ -20,7 +21,10 @@ impl FigureTable {
             .map(str::to_owned)
             .collect();
         let cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
-        marks.extend(cells.flat_map(|cell| cell.marks.iter().cloned()));
+        let raised = self.rows.iter().map(|row| &row.marks);
+        let raised = raised.chain(self.columns.iter().map(|column| &column.marks));
+        let of_cells = cells.map(|cell| &cell.marks);
+        marks.extend(of_cells.chain(raised).flatten().cloned());
         let below = page.lines.get(last + 1..).unwrap_or_default().iter();
         let mut below = below
             .filter(|line| !line.is_furniture())
@@ -30,7 +34,7 @@ impl FigureTable {
             let Some((mark, text)) = split_mark(&line.text) else {
                 continue;
             };
-            if !marks.remove(mark) {
+            if !marks.remove(&mark) {
                 continue;
             }
             let mut text = text.to_owned();
@@ -39,10 +43,7 @@ impl FigureTable {
             {
                 text = format!("{text} {}", more.text);
             }
-            self.notes.push(TableNote {
-                mark: mark.to_owned(),
-                text,
-            });
+            self.notes.push(TableNote { mark, text });
         }
     }
 }
@@ -56,10 +57,17 @@ fn marks_in(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-// A line that begins with a mark: `(1) Net of taxes.`
-fn split_mark(text: &str) -> Option<(&str, &str)> {
-    let (mark, text) = text.trim_start().strip_prefix('(')?.split_once(')')?;
-    is_mark(mark).then_some((mark, text.trim()))
+// A line that begins with a mark: `(1) Net of taxes.`, `¹ Net of taxes.`
+fn split_mark(text: &str) -> Option<(String, &str)> {
+    let text = text.trim_start();
+    let (mark, text) = match text.find(|c: char| !is_raised(c))? {
+        0 => {
+            let (mark, text) = text.strip_prefix('(')?.split_once(')')?;
+            (mark.to_owned(), text)
+        }
+        end => (raised_marks(&text[..end]).pop()?, &text[end..]),
+    };
+    is_mark(&mark).then_some((mark, text.trim()))
 }
 
 fn is_mark(mark: &str) -> bool {

@@ -43,6 +43,9 @@ pub struct TableNote {
 pub struct TableColumn {
     /// Words over the column, from the top.
     pub head: String,
+    /// Raised marks of its footnotes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub marks: Vec<String>,
     /// The period that the head names.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub period: Option<String>,
@@ -54,6 +57,9 @@ pub struct TableColumn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableRow {
     pub label: String,
+    /// Raised marks of its footnotes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub marks: Vec<String>,
     /// The label above that covers this row.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<String>,

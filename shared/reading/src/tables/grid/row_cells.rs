@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use stemma_document::note_marks::{marks_in, without_raised};
 use stemma_document::{ByteSpan, GridLine, Page};
 
 use super::{Place, union};
@@ -20,8 +21,10 @@ pub(crate) struct RowCell {
     end: u16,
     /// How many rows it covers.
     pub(crate) rows: u16,
-    /// Marks of its footnotes, without parentheses.
+    /// Marks of its footnotes from cells of their own, without parentheses.
     pub(crate) marks: Vec<String>,
+    /// Raised marks of its footnotes, which its text does not have.
+    pub(crate) raised: Vec<String>,
     pub(crate) places: Vec<Place>,
     pub(crate) bytes: Option<ByteSpan>,
 }
@@ -36,7 +39,8 @@ pub(crate) enum CellKind {
 impl RowCell {
     pub(crate) fn new(text: &str, columns: Range<u16>, place: Place) -> Self {
         Self {
-            text: text.to_owned(),
+            text: without_raised(text).trim().to_owned(),
+            raised: marks_in(text),
             kind: CellKind::Text,
             end: columns.end,
             columns,
@@ -75,6 +79,7 @@ impl RowCell {
 
     pub(crate) fn append(&mut self, text: &str, other: &Self) {
         self.text.push_str(text);
+        self.raised.extend(other.raised.iter().cloned());
         self.end = self.end.max(other.end);
         for place in &other.places {
             self.add_place(place.clone());
@@ -90,6 +95,10 @@ impl RowCell {
             }
             _ => self.places.push(place),
         }
+    }
+
+    fn is_raised_mark(&self) -> bool {
+        self.text.is_empty() && !self.raised.is_empty()
     }
 
     // `(1)`, `(a)`: the digits or letters inside.
@@ -130,7 +139,7 @@ pub(crate) fn row_cells(
                 ..RowCell::new(text, columns, place)
             };
             match cells.get_mut(&declared.column) {
-                Some(before) => before.append(&format!(" {text}"), &cell),
+                Some(before) => before.append(&format!(" {}", cell.text), &cell),
                 None => {
                     cells.insert(declared.column, cell);
                 }
@@ -144,6 +153,10 @@ pub(crate) fn with_signs(cells: impl Iterator<Item = RowCell>, spaces: bool) -> 
     let mut joined: Vec<RowCell> = Vec::new();
     let mut opened: Option<RowCell> = None;
     for mut cell in cells {
+        if let Some(last) = joined.last_mut().filter(|_| cell.is_raised_mark()) {
+            last.append("", &cell);
+            continue;
+        }
         let kind = cell_text_kind(&cell.text, spaces);
         match kind {
             CellTextKind::Opens => {
