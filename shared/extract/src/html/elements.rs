@@ -24,7 +24,7 @@ pub(super) enum Name {
     I,
     IxContinuation,
     IxFact,
-    /// `ix:header`, which holds what is not displayed.
+    /// `ix:header` and `ix:hidden` in it, which hold what is not displayed.
     IxHeader,
     IxText,
     Li,
@@ -37,6 +37,8 @@ pub(super) enum Name {
     Script,
     Small,
     Span,
+    /// What is displayed in place of something else, or later.
+    Spare,
     Strong,
     Style,
     Sub,
@@ -83,7 +85,7 @@ impl Name {
             b"html" => Self::Html,
             b"i" => Self::I,
             b"ix:continuation" => Self::IxContinuation,
-            b"ix:header" => Self::IxHeader,
+            b"ix:header" | b"ix:hidden" => Self::IxHeader,
             b"ix:nonnumeric" => Self::IxText,
             b"li" => Self::Li,
             b"p" => Self::P,
@@ -104,8 +106,9 @@ impl Name {
             b"tr" => Self::Tr,
             b"u" => Self::U,
             b"ul" | b"ol" | b"dir" | b"menu" | b"dl" | b"blockquote" => Self::List,
-            b"noscript" | b"template" | b"iframe" | b"object" | b"select" | b"svg" | b"math"
-            | b"audio" | b"video" | b"canvas" => Self::Hidden,
+            b"noscript" | b"template" => Self::Spare,
+            b"iframe" | b"object" | b"select" | b"svg" | b"math" | b"audio" | b"video"
+            | b"canvas" => Self::Hidden,
             b"address" | b"article" | b"aside" | b"caption" | b"details" | b"fieldset"
             | b"figcaption" | b"figure" | b"footer" | b"form" | b"header" | b"legend" | b"main"
             | b"nav" | b"section" | b"summary" => Self::Block,
@@ -164,8 +167,8 @@ impl Name {
         )
     }
 
-    /// Its content is not displayed.
-    pub(super) fn is_hidden(self) -> bool {
+    /// Its content is for machines, or is not text.
+    pub(super) fn is_data(self) -> bool {
         self.is_raw_text() || matches!(self, Self::Head | Self::Hidden | Self::IxHeader)
     }
 
@@ -184,7 +187,8 @@ impl Name {
             Self::Tr => next == Self::Tr,
             // The end tag of the head is optional, too.
             Self::Head => {
-                !(next.is_raw_text() || matches!(next, Self::Hidden | Self::Other | Self::Void))
+                !(next.is_raw_text()
+                    || matches!(next, Self::Hidden | Self::Spare | Self::Other | Self::Void))
             }
             // Only one heading can be open.
             Self::Heading(_) => matches!(next, Self::Heading(_)),

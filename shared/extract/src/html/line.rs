@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
 
+use super::hidden::HiddenText;
 use super::style::{Align, Style};
 
 /// Height of a line, in font sizes.
@@ -30,6 +31,8 @@ pub(super) struct TextLine<'a> {
     pub(super) links: Vec<TextLink<'a>>,
     /// Names of places that this line is the first text behind.
     pub(super) anchors: Vec<&'a [u8]>,
+    /// Text before this line that is not displayed.
+    pub(super) hidden: Vec<HiddenText>,
     /// Space above, in points.
     pub(super) above: f32,
     pub(super) at_bottom: bool,
@@ -233,6 +236,7 @@ impl<'a> TextLine<'a> {
                 ..link
             }));
         self.anchors.append(&mut cell.anchors);
+        self.hidden.append(&mut cell.hidden);
         self.bytes = match (self.bytes, cell.bytes) {
             (Some(a), Some(b)) => Some(a.union(b)),
             (a, b) => a.or(b),
@@ -317,7 +321,7 @@ fn is_invisible(c: char) -> bool {
 
 /// Average widths of text faces: enough to tell columns, indentation and centring.
 fn char_width(c: char, style: &Style) -> f32 {
-    if style.pre {
+    if style.fixed_pitch {
         return PITCH * style.size;
     }
     let ems = match c {

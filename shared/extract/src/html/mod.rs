@@ -7,9 +7,14 @@
 //! Each line knows its bytes in the file. The reader never fails on markup: it reads what browsers would display. The work
 //! is linear in the file, and memory is bounded by the text, not by the depth or the number of elements.
 
+mod color;
+mod css;
+mod declared;
 mod elements;
 mod encoding;
+mod hidden;
 mod labels;
+mod length;
 mod line;
 mod pages;
 mod reader;
@@ -17,6 +22,7 @@ mod references;
 mod style;
 mod table;
 mod tokens;
+mod transform;
 
 #[cfg(test)]
 mod tests;
@@ -76,15 +82,21 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         defects.push(defect("html.no_page_breaks", detail.into()));
     }
     note_pages(&maker, &mut defects);
+    let hidden = hidden::defects(&maker.hidden);
     let links = maker.take_links();
     let mut pages = maker.pages;
     if pages.is_empty() {
+        let hidden = hidden.first().map(|defect| defect.detail.as_str());
         return Err(ExtractError::new(
             "html.no_text",
-            "the file displays no text",
+            match hidden {
+                None => "the file displays no text".to_owned(),
+                Some(hidden) => format!("the file displays no text: {hidden}"),
+            },
             "check how the file was made or copied",
         ));
     }
+    defects.extend(hidden);
     if !input.is_file {
         let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
         lines.for_each(|line| {
@@ -124,6 +136,10 @@ fn note_reading(
     if reader.had_deep_tables {
         let detail = "tables are nested deeper than 12; the deepest were read as text";
         defects.push(defect("limits.html_tables", detail.into()));
+    }
+    if reader.sheets.is_cut {
+        let detail = "the style sheets have more rules than are read; some looks were not read";
+        defects.push(defect("limits.html_rules", detail.into()));
     }
     if reader.is_cut {
         let detail = format!("only the first {} lines were read", limits.max_lines);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use stemma_document::{Destination, Line, Link, Page, PageNo, Pt, Rect};
 
+use super::hidden::HiddenText;
 use super::line::{TextLine, TextLink};
 use super::style::CONTENT_WIDTH;
 use super::table::Flow;
@@ -39,6 +40,9 @@ pub(super) struct PageMaker<'a> {
     pub(super) pages: Vec<Page>,
     lines: Vec<TextLine<'a>>,
     height: f32,
+    /// Text that is not displayed.
+    pub(super) hidden: Vec<(PageNo, HiddenText)>,
+    hidden_before: Vec<HiddenText>,
     links: Vec<(PageNo, Rect, &'a [u8])>,
     anchors: HashMap<&'a [u8], Destination>,
     /// Whether a page was too long and was divided.
@@ -67,6 +71,8 @@ impl<'a> PageMaker<'a> {
             pages: Vec::new(),
             lines: Vec::new(),
             height: 0.0,
+            hidden: Vec::new(),
+            hidden_before: Vec::new(),
             links: Vec::new(),
             anchors: HashMap::new(),
             has_divided: false,
@@ -80,12 +86,20 @@ impl<'a> PageMaker<'a> {
 
     pub(super) fn push(&mut self, flow: Flow<'a>) {
         match flow {
-            Flow::PageBreak => self.end_page(),
+            Flow::PageBreak(hidden) => {
+                // A page without text is dropped, and what is hidden there comes before the next.
+                match self.lines.last_mut() {
+                    Some(line) => line.hidden.extend(hidden),
+                    None => self.hidden_before.extend(hidden),
+                }
+                self.end_page();
+            }
             Flow::Line(line) => self.push_line(line),
         }
     }
 
     fn push_line(&mut self, mut line: TextLine<'a>) {
+        line.hidden.append(&mut self.hidden_before);
         line.above = line.above.min(MAX_SPACE);
         let height = line.above + line.height(CONTENT_WIDTH);
         let most = match self.breaks {
@@ -127,6 +141,9 @@ impl<'a> PageMaker<'a> {
             for name in std::mem::take(&mut text.anchors) {
                 self.add_anchor(name, Destination { page, y: Some(top) });
             }
+            let hidden = std::mem::take(&mut text.hidden);
+            self.hidden
+                .extend(hidden.into_iter().map(|text| (page, text)));
             let (line, links) = text.place(MARGIN, y, CONTENT_WIDTH);
             for link in links {
                 self.add_link(page, &line, link);
@@ -140,6 +157,14 @@ impl<'a> PageMaker<'a> {
             lines: placed,
             ..Page::default()
         });
+    }
+
+    /// Notes what follows the last line.
+    pub(super) fn end_hidden(&mut self, texts: Vec<HiddenText>) {
+        let last = PageNo::from_index(self.pages.len().saturating_sub(1));
+        let before = std::mem::take(&mut self.hidden_before).into_iter();
+        self.hidden
+            .extend(before.chain(texts).map(|text| (last, text)));
     }
 
     // The first place with a name counts, as in browsers.

@@ -2,6 +2,7 @@
 
 use stemma_document::{GridCell, GridLine};
 
+use super::hidden::HiddenText;
 use super::line::{CELL_GAP, TextLine};
 
 // More columns than any statement has; further cells share the last one.
@@ -17,7 +18,8 @@ const PADDING: f32 = 2.0;
 #[derive(Debug)]
 pub(super) enum Flow<'a> {
     Line(TextLine<'a>),
-    PageBreak,
+    /// With the text before it that is not displayed.
+    PageBreak(Vec<HiddenText>),
 }
 
 /// A table under construction.
@@ -192,7 +194,7 @@ impl<'a> Table<'a> {
         let text_width = |cell: &Cell<'_>| {
             let lines = cell.flow.iter().filter_map(|flow| match flow {
                 Flow::Line(line) => Some(line.width() + (CELL_GAP + 0.1) * line.size() + PADDING),
-                Flow::PageBreak => None,
+                Flow::PageBreak(_) => None,
             });
             lines.fold(0.0, f32::max).min(most * cell.span as f32)
         };

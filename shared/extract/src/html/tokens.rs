@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::elements::Name;
 
@@ -20,9 +20,11 @@ pub(super) enum Token<'a> {
     Comment(&'a [u8]),
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StartTag<'a> {
     pub(super) name: Name,
+    /// Its name in the file.
+    pub(super) written: &'a [u8],
     /// Byte of its `<`.
     pub(super) at: usize,
     /// First byte behind the tag.
@@ -38,6 +40,11 @@ impl<'a> StartTag<'a> {
         Attributes {
             rest: self.attributes,
         }
+    }
+
+    /// Whether it is written with this name, in any case.
+    pub(super) fn is_named(&self, name: &[u8]) -> bool {
+        self.written.eq_ignore_ascii_case(name)
     }
 
     /// The value of an attribute; its name in lower case.
@@ -121,6 +128,12 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
+    /// The end of the text before the end tag that was read last.
+    pub(super) fn end_of_raw_text(&self) -> usize {
+        let read = &self.bytes[..self.at];
+        memrchr(b'<', read).unwrap_or(read.len())
+    }
+
     // Everything from `at` is inside a construct without an end, as browsers read it.
     fn cut(&mut self, at: usize) -> Option<Token<'a>> {
         self.unclosed = Some(at);
@@ -191,6 +204,7 @@ impl<'a> Tokenizer<'a> {
         }
         Some(Token::Start(StartTag {
             name,
+            written,
             at,
             end: self.at,
             is_closed,

@@ -61,6 +61,71 @@ fn floods_of_markup_are_read_in_linear_time() {
     }
 }
 
+// As `floods_of_markup_are_read_in_linear_time`, for style sheets.
+#[test]
+fn floods_of_rules_are_read_in_linear_time() {
+    let many = 50_000;
+    for (name, css, body) in [
+        (
+            "rules",
+            "b{color:red}".repeat(5 * many),
+            "<b>x</b>".to_owned(),
+        ),
+        ("nested", "@media all{".repeat(many), "<b>x</b>".to_owned()),
+        ("braces", "{".repeat(many), "<b>x</b>".to_owned()),
+        ("brackets", "[(".repeat(many), "<b>x</b>".to_owned()),
+        (
+            "list",
+            format!("{}c{{color:red}}", "b,".repeat(5 * many)),
+            "<b>x</b>".to_owned(),
+        ),
+        (
+            "parts",
+            format!("{}{{color:red}}", "b ".repeat(many)),
+            "<b>x</b>".to_owned(),
+        ),
+        (
+            "declarations",
+            format!("b{{{}}}", "color:red;".repeat(many)),
+            "<b>x</b>".to_owned(),
+        ),
+        (
+            "value",
+            format!("b{{color:{}}}", "x ".repeat(many)),
+            "<b>x</b>".to_owned(),
+        ),
+        // Each element is compared with each rule.
+        (
+            "product",
+            ".a{color:red}".repeat(2_000),
+            "<b class=a>x</b>".repeat(2_000),
+        ),
+        (
+            "depth",
+            format!("{}p{{color:red}}", "b ".repeat(20)).repeat(100),
+            format!("{}{}", "<b>".repeat(400), "<p>x</p>".repeat(2_000)),
+        ),
+        (
+            "classes",
+            ".a.b{color:red}".repeat(100),
+            format!("<b class='{}'>x</b>", "a ".repeat(many)),
+        ),
+    ] {
+        let html = format!("<style>{css}</style><p>start</p>{body}");
+        let source = read_large(name, &html);
+        assert_eq!(lines(&source)[0].text, "start", "{name}");
+    }
+}
+
+#[test]
+fn too_many_rules_are_recorded() {
+    let html = format!(
+        "<style>{}</style><p>text</p>",
+        "b{color:red}".repeat(300_000)
+    );
+    assert_eq!(codes(&source(&html)), ["limits.html_rules"]);
+}
+
 #[test]
 fn one_line_of_many_megabytes_is_divided() {
     let html = format!("<p>{}</p>", "word ".repeat(4 << 20));
@@ -109,7 +174,7 @@ fn text_behind_an_unclosed_tag_is_a_defect() {
 proptest! {
     #[test]
     fn bytes_never_panic_and_lines_are_sound(
-        bytes in "(<(/?(p|div|b|i|a|table|tr|td|br|hr|pre|ul|li|span|font|ix:x)( (id|name|href|style|colspan|align)=('#?a'|center|\"font-size:9e9pt;margin:-1in\"))?)>|&[a-z#0-9]{0,4};|[ a-zé\u{a0}<>&\"']){0,120}"
+        bytes in "(<style>([.#>*:@ a{}();!\"]|color:white|display:none|transform:scale\\(){0,20}</style>)?(<(/?(p|div|b|i|a|table|tr|td|br|hr|pre|ul|li|span|font|ix:x)( (id|name|href|style|colspan|align)=('#?a'|center|\"font-size:9e9pt;margin:-1in\"))?)>|&[a-z#0-9]{0,4};|[ a-zé\u{a0}<>&\"']){0,120}"
     ) {
         let Ok(source) = read(bytes.as_bytes(), &Limits::default()) else { return Ok(()) };
         for page in pages(&source) {

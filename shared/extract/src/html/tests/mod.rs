@@ -1,6 +1,8 @@
+mod hidden;
 mod hostile;
 mod layout;
 mod markup;
+mod styles;
 mod tables;
 
 use stemma_document::{Emphasis, Line, Page, Source, SourceBody};

@@ -1,149 +1,37 @@
-//! Reads the tokens of a file into lines, tables and pages, with a stack of open elements.
+//! Tags: which elements begin and end, and what they begin.
 
-use stemma_document::ByteSpan;
-
-use super::elements::Name;
-use super::encoding::Input;
-use super::line::{LINE_HEIGHT, TextLine, TextLink};
-use super::pages::PageMaker;
-use super::style::{Align, CONTENT_WIDTH, Declared, Style};
-use super::table::{CellShape, Flow, Table};
-use super::tokens::{StartTag, Token, Tokenizer};
+use super::super::color::Paint;
+use super::super::css::Element;
+use super::super::declared::Declared;
+use super::super::elements::Name;
+use super::super::hidden::Hidden;
+use super::super::style::{Align, CONTENT_WIDTH, Style};
+use super::super::table::{CellShape, Table};
+use super::super::tokens::StartTag;
+use super::{Open, PAGE_RULE_SHARE, Reader};
 
 // Open elements. Browsers stop at 512, too; deeper ones change nothing but still end lines.
 const MAX_DEPTH: usize = 512;
-// Least space around an inline element that separates words, in font sizes: the width of a space character.
-const MIN_SPACE: f32 = 0.25;
 // Tables in tables. Deeper ones are read as text.
 const MAX_TABLES: usize = 12;
-// A rule of at least this share of the page separates pages in files without other breaks.
-const PAGE_RULE_SHARE: f32 = 0.95;
-
-#[derive(Debug, Clone)]
-struct Open<'a> {
-    name: Name,
-    style: Style,
-    declared: Declared,
-    is_block: bool,
-    link: Option<&'a [u8]>,
-    // Whether a table, row or cell of it is under construction.
-    in_table: bool,
-}
-
-/// The state of reading one file.
-pub(super) struct Reader<'a> {
-    input: &'a Input<'a>,
-    stack: Vec<Open<'a>>,
-    tables: Vec<Table<'a>>,
-    // Tables that began so far.
-    table_count: u32,
-    line: TextLine<'a>,
-    pages: PageMaker<'a>,
-    // Space above the next line.
-    space: f32,
-    anchors: Vec<&'a [u8]>,
-    // Elements too deep for the stack, and tables too deep to be built.
-    too_deep: usize,
-    deep_tables: usize,
-    pub(super) had_deep_elements: bool,
-    pub(super) had_deep_tables: bool,
-    /// Whether rules and comments separate pages, because nothing else does.
-    rules_break: bool,
-    lines_left: usize,
-    /// Whether the file has more lines than allowed.
-    pub(super) is_cut: bool,
-}
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
-        input: &'a Input<'a>,
-        pages: PageMaker<'a>,
-        rules_break: bool,
-        max_lines: usize,
-    ) -> Self {
-        Self {
-            input,
-            stack: Vec::new(),
-            tables: Vec::new(),
-            table_count: 0,
-            line: TextLine::default(),
-            pages,
-            space: 0.0,
-            anchors: Vec::new(),
-            too_deep: 0,
-            deep_tables: 0,
-            had_deep_elements: false,
-            had_deep_tables: false,
-            rules_break,
-            lines_left: max_lines,
-            is_cut: false,
-        }
-    }
-
-    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) {
-        for token in tokens.by_ref() {
-            match token {
-                Token::Text(range) => self.text(range.start, range.end),
-                Token::Start(tag) => self.start(&tag),
-                Token::End(name) => self.end(name),
-                Token::Comment(text) => self.comment(text),
-            }
-        }
-        while let Some(open) = self.stack.pop() {
-            self.close(&open);
-        }
-        self.end_line();
-        while !self.tables.is_empty() {
-            self.end_table();
-        }
-    }
-
-    /// The pages, with the last one ended.
-    pub(super) fn into_pages(mut self) -> PageMaker<'a> {
-        self.pages.end_page();
-        self.pages
-    }
-
-    fn style(&self) -> Style {
-        self.stack
-            .last()
-            .map_or_else(Style::initial, |open| open.style)
-    }
-
-    fn text(&mut self, start: usize, end: usize) {
-        let style = self.style();
-        if style.hidden {
-            return;
-        }
-        let mut at = start;
-        while at < end {
-            let (c, length) = self.input.char_at(at, end);
-            if style.pre && c == '\n' {
-                self.line_break(&style);
-            } else {
-                if self.line.is_full_before(c) {
-                    self.end_line();
-                }
-                let bytes = ByteSpan {
-                    start: u32::try_from(at).unwrap_or(u32::MAX),
-                    end: u32::try_from(at + length).unwrap_or(u32::MAX),
-                };
-                self.line.push(c, &style, bytes);
-            }
-            at += length;
-        }
-    }
-
-    fn start(&mut self, tag: &StartTag<'a>) {
+    pub(super) fn start(&mut self, tag: &StartTag<'a>) {
         let name = tag.name;
         self.end_implied(name);
         let outer = self.style();
         // The header of iXBRL is a third of a file. Its elements are only counted.
-        if outer.hidden {
+        if outer.hidden.is_some() {
             if !tag.is_closed && !name.is_void() {
+                let hidden = if name.is_data() {
+                    Some(Hidden::Data)
+                } else {
+                    outer.hidden
+                };
                 self.push(Open {
                     name,
-                    style: outer,
+                    element: Element::default(),
+                    style: Style { hidden, ..outer },
                     declared: Declared::default(),
                     is_block: false,
                     link: None,
@@ -152,10 +40,11 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        let declared = Declared::from_tag(tag);
+        let (element, declared) = self.declare(tag);
         let style = declared.apply(name, &outer);
         let is_block = declared.is_block(name);
-        if !style.hidden {
+        let is_displayed = style.hidden.is_none();
+        if is_displayed {
             if declared.break_before {
                 self.page_break();
             }
@@ -177,13 +66,14 @@ impl<'a> Reader<'a> {
         }
         let mut open = Open {
             name,
+            element,
             style,
             declared,
             is_block,
             link: None,
             in_table: false,
         };
-        if name == Name::A && !style.hidden {
+        if name == Name::A && is_displayed {
             open.link = tag
                 .attribute(b"href")
                 .and_then(|to| to.strip_prefix(b"#"))
@@ -192,7 +82,7 @@ impl<'a> Reader<'a> {
                 self.start_link(to);
             }
         }
-        if !style.hidden {
+        if is_displayed {
             open.in_table = self.start_table_part(tag, &open, &outer);
         }
         if tag.is_closed {
@@ -200,6 +90,26 @@ impl<'a> Reader<'a> {
         } else {
             self.push(open);
         }
+    }
+
+    /// What an element declares, with the rules of style sheets that match it.
+    fn declare(&mut self, tag: &StartTag<'a>) -> (Element<'a>, Declared) {
+        let mut element = Element::default();
+        let mut rules = Vec::new();
+        if !self.sheets.is_empty() {
+            element = Element::from_tag(tag);
+            let outer = self.stack.iter().rev().map(|open| &open.element);
+            rules = self.sheets.matching(&element, outer);
+        }
+        let mut declared = Declared::from_tag(tag, &rules);
+        // Boxes that are placed may cover what was drawn anywhere; rules that were not read may color any ground.
+        let is_picture = tag.is_named(b"img") || tag.is_named(b"svg");
+        let is_painted = is_picture || declared.ground.is_some();
+        self.has_covers |= declared.is_absolute() && is_painted;
+        if self.sheets.is_partial || self.has_covers && declared.is_absolute() {
+            declared.ground.get_or_insert(Paint::Unknown);
+        }
+        (element, declared)
     }
 
     fn push(&mut self, open: Open<'a>) {
@@ -304,7 +214,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn end(&mut self, name: Name) {
+    pub(super) fn end(&mut self, name: Name) {
         if self.too_deep > 0 {
             self.too_deep -= 1;
             if name.is_block() {
@@ -343,7 +253,7 @@ impl<'a> Reader<'a> {
     /// Ends the element at an index of the stack. `</b>` in `<b><p></b></p>` or `<b><i></b></i>` ends only the bold text.
     fn end_at(&mut self, index: usize) {
         let ended = &self.stack[index];
-        let is_inline = !ended.is_block && !ended.in_table && !ended.style.hidden;
+        let is_inline = !ended.is_block && !ended.in_table && ended.style.hidden.is_none();
         let holds_blocks = self.stack[index + 1..].iter().any(|open| open.is_block);
         if !is_inline || !holds_blocks && !ended.name.is_formatting() {
             self.pop_to(index);
@@ -354,7 +264,7 @@ impl<'a> Reader<'a> {
         for at in index..self.stack.len() {
             let outer = at
                 .checked_sub(1)
-                .map_or_else(Style::initial, |outer| self.stack[outer].style);
+                .map_or(self.initial, |outer| self.stack[outer].style);
             let inner = &mut self.stack[at];
             inner.style = inner.declared.apply(inner.name, &outer);
         }
@@ -368,7 +278,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn close(&mut self, open: &Open<'a>) {
+    pub(super) fn close(&mut self, open: &Open<'a>) {
         if open.link.is_some() {
             self.end_link();
         }
@@ -393,107 +303,7 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        if open.declared.break_after && !open.style.hidden {
-            self.page_break();
-        }
-    }
-
-    // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
-    fn push_inline_space(&mut self, name: Name, is_block: bool, points: f32, style: &Style) {
-        let is_phrase = matches!(name, Name::Span | Name::Font | Name::A | Name::B | Name::I);
-        if is_phrase && !is_block && !style.hidden && points > MIN_SPACE * style.size {
-            self.line.push_space(' ', style);
-        }
-    }
-
-    fn end_table(&mut self) {
-        let Some(table) = self.tables.pop() else {
-            return;
-        };
-        for flow in table.into_flow(CONTENT_WIDTH) {
-            self.push_flow(flow);
-        }
-    }
-
-    fn push_flow(&mut self, flow: Flow<'a>) {
-        match self.tables.iter_mut().rev().find(|table| table.has_cell()) {
-            Some(table) => table.push(flow),
-            None => self.pages.push(flow),
-        }
-    }
-
-    fn line_break(&mut self, style: &Style) {
-        if self.line.is_empty() {
-            self.space += style.size * LINE_HEIGHT;
-        } else {
-            self.end_line();
-        }
-    }
-
-    fn end_line(&mut self) {
-        if self.line.is_empty() {
-            // Spaces without text leave nothing behind but the link that they are in.
-            let links = std::mem::take(&mut self.line).links;
-            self.line
-                .links
-                .extend(links.last().filter(|link| link.end == u32::MAX).copied());
-            return;
-        }
-        let mut line = std::mem::take(&mut self.line);
-        // A link goes on in the next line.
-        let end = u32::try_from(line.text.len()).unwrap_or(u32::MAX);
-        if let Some(link) = line.links.last_mut().filter(|link| link.end == u32::MAX) {
-            let to = link.to;
-            link.end = end;
-            self.start_link(to);
-        }
-        if self.lines_left == 0 {
-            self.is_cut = true;
-            return;
-        }
-        self.lines_left -= 1;
-        line.above = std::mem::take(&mut self.space);
-        line.anchors = std::mem::take(&mut self.anchors);
-        self.push_flow(Flow::Line(line));
-    }
-
-    // The link before it ends: links hold no links.
-    fn start_link(&mut self, to: &'a [u8]) {
-        self.end_link();
-        let start = u32::try_from(self.line.text.len()).unwrap_or(u32::MAX);
-        self.line.links.push(TextLink {
-            start,
-            end: u32::MAX,
-            to,
-        });
-    }
-
-    fn end_link(&mut self) {
-        let end = u32::try_from(self.line.text.len()).unwrap_or(u32::MAX);
-        if let Some(link) = self.line.links.last_mut() {
-            link.end = link.end.min(end);
-        }
-    }
-
-    fn page_break(&mut self) {
-        self.end_line();
-        self.space = 0.0;
-        self.push_flow(Flow::PageBreak);
-    }
-
-    fn rule(&mut self, declared: &Declared) {
-        self.end_line();
-        let is_wide = declared
-            .width_share()
-            .is_none_or(|share| share >= PAGE_RULE_SHARE);
-        if declared.break_after || self.rules_break && is_wide && self.tables.is_empty() {
-            self.page_break();
-        }
-    }
-
-    fn comment(&mut self, text: &[u8]) {
-        let is_break = self.rules_break && text.trim_ascii().eq_ignore_ascii_case(b"pagebreak");
-        if is_break && !self.style().hidden {
+        if open.declared.break_after && open.style.hidden.is_none() {
             self.page_break();
         }
     }

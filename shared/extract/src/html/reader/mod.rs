@@ -1,0 +1,272 @@
+//! Reads the tokens of a file into lines, tables and pages, with a stack of open elements.
+
+mod elements;
+
+use stemma_document::ByteSpan;
+
+use super::color::Paint;
+use super::css::{Element, StyleSheets};
+use super::declared::Declared;
+use super::elements::Name;
+use super::encoding::Input;
+use super::hidden::{Hidden, HiddenText};
+use super::line::{LINE_HEIGHT, TextLine, TextLink};
+use super::pages::PageMaker;
+use super::style::{CONTENT_WIDTH, Style};
+use super::table::{Flow, Table};
+use super::tokens::{Token, Tokenizer};
+
+// Least space around an inline element that separates words, in font sizes: the width of a space character.
+const MIN_SPACE: f32 = 0.25;
+// A rule of at least this share of the page separates pages in files without other breaks.
+const PAGE_RULE_SHARE: f32 = 0.95;
+
+#[derive(Debug, Clone)]
+struct Open<'a> {
+    name: Name,
+    element: Element<'a>,
+    style: Style,
+    declared: Declared,
+    is_block: bool,
+    link: Option<&'a [u8]>,
+    // Whether a table, row or cell of it is under construction.
+    in_table: bool,
+}
+
+/// The state of reading one file.
+pub(super) struct Reader<'a> {
+    input: &'a Input<'a>,
+    pub(super) sheets: StyleSheets,
+    // The style outside of all elements.
+    initial: Style,
+    // Whether boxes that are placed paint a ground of their own.
+    has_covers: bool,
+    stack: Vec<Open<'a>>,
+    tables: Vec<Table<'a>>,
+    // Tables that began so far.
+    table_count: u32,
+    line: TextLine<'a>,
+    pages: PageMaker<'a>,
+    // Space above the next line.
+    space: f32,
+    anchors: Vec<&'a [u8]>,
+    // Before the next line.
+    hidden: Vec<HiddenText>,
+    // Elements too deep for the stack, and tables too deep to be built.
+    too_deep: usize,
+    deep_tables: usize,
+    pub(super) had_deep_elements: bool,
+    pub(super) had_deep_tables: bool,
+    /// Whether rules and comments separate pages, because nothing else does.
+    rules_break: bool,
+    lines_left: usize,
+    /// Whether the file has more lines than allowed.
+    pub(super) is_cut: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        input: &'a Input<'a>,
+        pages: PageMaker<'a>,
+        rules_break: bool,
+        max_lines: usize,
+    ) -> Self {
+        let sheets = StyleSheets::read(&input.bytes);
+        let ground = if sheets.is_partial {
+            Paint::Unknown
+        } else {
+            Paint::WHITE
+        };
+        Self {
+            input,
+            sheets,
+            initial: Style::initial(ground),
+            has_covers: false,
+            stack: Vec::new(),
+            tables: Vec::new(),
+            table_count: 0,
+            line: TextLine::default(),
+            pages,
+            space: 0.0,
+            anchors: Vec::new(),
+            hidden: Vec::new(),
+            too_deep: 0,
+            deep_tables: 0,
+            had_deep_elements: false,
+            had_deep_tables: false,
+            rules_break,
+            lines_left: max_lines,
+            is_cut: false,
+        }
+    }
+
+    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) {
+        for token in tokens.by_ref() {
+            match token {
+                Token::Text(range) => self.text(range.start, range.end),
+                Token::Start(tag) => self.start(&tag),
+                Token::End(name) => self.end(name),
+                Token::Comment(text) => self.comment(text),
+            }
+        }
+        while let Some(open) = self.stack.pop() {
+            self.close(&open);
+        }
+        self.end_line();
+        while !self.tables.is_empty() {
+            self.end_table();
+        }
+    }
+
+    /// The pages, with the last one ended.
+    pub(super) fn into_pages(mut self) -> PageMaker<'a> {
+        self.pages.end_page();
+        self.pages.end_hidden(self.hidden);
+        self.pages
+    }
+
+    fn style(&self) -> Style {
+        self.stack.last().map_or(self.initial, |open| open.style)
+    }
+
+    fn text(&mut self, start: usize, end: usize) {
+        let style = self.style();
+        if let Some(why) = style.hides_text() {
+            if why != Hidden::Data {
+                self.hide(why, start, end);
+            }
+            return;
+        }
+        let mut at = start;
+        while at < end {
+            let (c, length) = self.input.char_at(at, end);
+            if style.pre && c == '\n' {
+                self.line_break(&style);
+            } else {
+                if self.line.is_full_before(c) {
+                    self.end_line();
+                }
+                let bytes = ByteSpan {
+                    start: u32::try_from(at).unwrap_or(u32::MAX),
+                    end: u32::try_from(at + length).unwrap_or(u32::MAX),
+                };
+                self.line.push(c, &style, bytes);
+            }
+            at += length;
+        }
+    }
+
+    // Notes text that is not displayed.
+    fn hide(&mut self, why: Hidden, start: usize, end: usize) {
+        let mut text = String::new();
+        let mut at = start;
+        while at < end {
+            let (c, length) = self.input.char_at(at, end);
+            text.push(c);
+            at += length;
+        }
+        HiddenText::add(&mut self.hidden, why, &text);
+    }
+
+    // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
+    fn push_inline_space(&mut self, name: Name, is_block: bool, points: f32, style: &Style) {
+        let is_phrase = matches!(name, Name::Span | Name::Font | Name::A | Name::B | Name::I);
+        if is_phrase && !is_block && style.hidden.is_none() && points > MIN_SPACE * style.size {
+            self.line.push_space(' ', style);
+        }
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.tables.pop() else {
+            return;
+        };
+        for flow in table.into_flow(CONTENT_WIDTH) {
+            self.push_flow(flow);
+        }
+    }
+
+    fn push_flow(&mut self, flow: Flow<'a>) {
+        match self.tables.iter_mut().rev().find(|table| table.has_cell()) {
+            Some(table) => table.push(flow),
+            None => self.pages.push(flow),
+        }
+    }
+
+    fn line_break(&mut self, style: &Style) {
+        if self.line.is_empty() {
+            self.space += style.size * LINE_HEIGHT;
+        } else {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.line.is_empty() {
+            // Spaces without text leave nothing behind but the link that they are in.
+            let links = std::mem::take(&mut self.line).links;
+            self.line
+                .links
+                .extend(links.last().filter(|link| link.end == u32::MAX).copied());
+            return;
+        }
+        let mut line = std::mem::take(&mut self.line);
+        // A link goes on in the next line.
+        let end = u32::try_from(line.text.len()).unwrap_or(u32::MAX);
+        if let Some(link) = line.links.last_mut().filter(|link| link.end == u32::MAX) {
+            let to = link.to;
+            link.end = end;
+            self.start_link(to);
+        }
+        if self.lines_left == 0 {
+            self.is_cut = true;
+            return;
+        }
+        self.lines_left -= 1;
+        line.above = std::mem::take(&mut self.space);
+        line.anchors = std::mem::take(&mut self.anchors);
+        line.hidden = std::mem::take(&mut self.hidden);
+        self.push_flow(Flow::Line(line));
+    }
+
+    // The link before it ends: links hold no links.
+    fn start_link(&mut self, to: &'a [u8]) {
+        self.end_link();
+        let start = u32::try_from(self.line.text.len()).unwrap_or(u32::MAX);
+        self.line.links.push(TextLink {
+            start,
+            end: u32::MAX,
+            to,
+        });
+    }
+
+    fn end_link(&mut self) {
+        let end = u32::try_from(self.line.text.len()).unwrap_or(u32::MAX);
+        if let Some(link) = self.line.links.last_mut() {
+            link.end = link.end.min(end);
+        }
+    }
+
+    fn page_break(&mut self) {
+        self.end_line();
+        self.space = 0.0;
+        let hidden = std::mem::take(&mut self.hidden);
+        self.push_flow(Flow::PageBreak(hidden));
+    }
+
+    fn rule(&mut self, declared: &Declared) {
+        self.end_line();
+        let is_wide = declared
+            .width_share()
+            .is_none_or(|share| share >= PAGE_RULE_SHARE);
+        if declared.break_after || self.rules_break && is_wide && self.tables.is_empty() {
+            self.page_break();
+        }
+    }
+
+    fn comment(&mut self, text: &[u8]) {
+        let is_break = self.rules_break && text.trim_ascii().eq_ignore_ascii_case(b"pagebreak");
+        if is_break && self.style().hidden.is_none() {
+            self.page_break();
+        }
+    }
+}
