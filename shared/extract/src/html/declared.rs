@@ -66,7 +66,9 @@ pub(super) struct Declared {
     color: Option<Paint>,
     pub(super) ground: Option<Paint>,
     linked: bool,
-    raised: bool,
+    // Smaller, above or below the line.
+    is_script: bool,
+    is_raised: bool,
     upper: Option<bool>,
     visible: Option<bool>,
     pre: Option<bool>,
@@ -133,7 +135,10 @@ impl Declared {
             Name::U => declared.underlined = true,
             Name::Big => declared.size = Some(Length::Em(1.2)),
             Name::Small => declared.size = Some(Length::Em(0.83)),
-            Name::Sup | Name::Sub => declared.raised = true,
+            Name::Sup | Name::Sub => {
+                declared.is_script = true;
+                declared.is_raised = name == Name::Sup;
+            }
             Name::Center => declared.align = Some(Align::Center),
             Name::Th => {
                 declared.bold = Some(true);
@@ -246,7 +251,8 @@ impl Declared {
             b"visibility" => self.visible = Some(!(is(b"hidden") || is(b"collapse"))),
             b"white-space" => self.pre = Some(is(b"pre")),
             b"vertical-align" => {
-                self.raised = is(b"super") || is(b"sub");
+                self.is_script = is(b"super") || is(b"sub");
+                self.is_raised = is(b"super");
                 self.is_low = is(b"bottom");
             }
             b"text-transform" => self.upper = Some(is(b"uppercase")),
@@ -339,11 +345,14 @@ impl Declared {
         style.size = match self.size {
             Some(Length::Points(points)) => points * style.zoom,
             Some(size) => size.points(inherited, inherited),
-            None if self.raised => (inherited * 0.7).max(*SIZES.start()),
+            None if self.is_script => (inherited * 0.7).max(*SIZES.start()),
             None => inherited,
         };
         style.size = style.size.clamp(*SIZES.start(), *SIZES.end());
-        style.raised |= self.raised;
+        style.is_script |= self.is_script;
+        let is_moved_up = self.position == Position::Relative
+            && self.offsets.top.is_some_and(Length::is_negative);
+        style.is_raised |= self.is_raised || is_moved_up && style.size < outer.size;
         style.bold = self.bold.unwrap_or(outer.bold);
         style.italic = self.italic.unwrap_or(outer.italic);
         // As in browsers, an element inside cannot remove the underline.

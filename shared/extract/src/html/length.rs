@@ -26,6 +26,11 @@ impl Length {
         points.clamp(-MAX_LENGTH, MAX_LENGTH)
     }
 
+    pub(super) fn is_negative(self) -> bool {
+        let (Self::Points(length) | Self::Em(length) | Self::Percent(length)) = self;
+        length < 0.0
+    }
+
     /// Whether it is at most a pixel, whatever the font.
     pub(super) fn is_nothing(self) -> bool {
         match self {

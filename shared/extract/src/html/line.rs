@@ -119,7 +119,7 @@ impl<'a> TextLine<'a> {
             }),
         }
         self.push_run(end, style);
-        if !style.raised {
+        if !style.is_script {
             self.size = self.size.max(style.size);
         }
         self.bytes = Some(self.bytes.map_or(bytes, |before| before.union(bytes)));

@@ -33,7 +33,10 @@ pub(super) struct Style {
     pub(super) ground: Paint,
     /// Links are underlined and colored by custom, which says nothing about their text.
     pub(super) linked: bool,
-    pub(super) raised: bool,
+    /// Smaller, above or below the line.
+    pub(super) is_script: bool,
+    /// Above the line.
+    pub(super) is_raised: bool,
     pub(super) upper: bool,
     /// Why nothing inside is displayed.
     pub(super) hidden: Option<Hidden>,
@@ -65,7 +68,8 @@ impl Style {
             color: Paint::BLACK,
             ground,
             linked: false,
-            raised: false,
+            is_script: false,
+            is_raised: false,
             upper: false,
             hidden: None,
             invisible: false,

@@ -1,10 +1,17 @@
 //! Builds the text, words and styles of a line from its glyphs.
 
+use std::borrow::Cow;
+
+use stemma_document::note_marks::raised;
 use stemma_document::{Emphasis, Pt, StyleRun, Word};
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
 use super::rows::{LineGlyph, TextSegment, WORD_GAP, is_same_place};
+
+// The most height of a raised mark, and how far it is above the baseline at least, in ems of its line.
+const MARK_SIZE: f32 = 0.85;
+const MARK_RISE: f32 = 0.15;
 
 /// The text of a line. Coordinates are along the line.
 #[derive(Default)]
@@ -20,7 +27,8 @@ pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
         let marks = drop_double_strikes(&segment.glyphs);
         let gap = measure_word_gap(&marks);
         for word in split_words(&marks, gap) {
-            out.push(word);
+            let word = with_note_marks(word, segment);
+            out.push(&word);
         }
     }
     out
@@ -86,6 +94,32 @@ impl LineText {
 
 fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
+}
+
+// The glyphs of a word, of which those of a raised mark of a note are superscripts.
+fn with_note_marks<'w>(word: &'w [LineGlyph], segment: &TextSegment) -> Cow<'w, [LineGlyph]> {
+    let is_raised = |glyph: &LineGlyph| {
+        glyph.size <= MARK_SIZE * segment.size
+            && segment.v - glyph.v >= MARK_RISE * segment.size
+            && !glyph.is_space()
+    };
+    if !word.iter().any(is_raised) {
+        return Cow::Borrowed(word);
+    }
+    let parts = word.chunk_by(|one, next| is_raised(one) == is_raised(next));
+    let marked = parts.flat_map(|part| {
+        let text: String = part.iter().map(|glyph| glyph.text).collect();
+        let mark = Some(text).filter(|_| part.first().is_some_and(is_raised));
+        let mark: Vec<char> = mark
+            .and_then(|text| raised(&text))
+            .map(|mark| mark.chars().collect())
+            .unwrap_or_default();
+        part.iter().enumerate().map(move |(at, glyph)| LineGlyph {
+            text: mark.get(at).copied().unwrap_or(glyph.text),
+            ..*glyph
+        })
+    });
+    Cow::Owned(marked.collect())
 }
 
 // Drops characters drawn a second time at the same place. Those that cannot be read may differ.

@@ -53,7 +53,8 @@ pub fn scales(text: &str) -> Vec<u64> {
 
 // A scale without a number: after `in` or a currency, in parentheses, or as one word with its currency.
 fn declared_scale(before: &str, word: &str, behind: &[&str]) -> Option<u64> {
-    let bare = bare_word(word);
+    // `Billions)(1)`
+    let bare = bare_word(word.split_once(')').map_or(word, |(inside, _)| inside));
     // `US$m`, `EUR'000`
     let joint = bare
         .trim_end_matches(is_currency_sign)
@@ -63,17 +64,18 @@ fn declared_scale(before: &str, word: &str, behind: &[&str]) -> Option<u64> {
     });
     let has_sign = !Currency::named_in(&bare[..bare.len() - name.len()]).is_empty();
     let scale = scale_of(name)?;
-    let has_number = before.ends_with(|c: char| c.is_numeric());
+    let opens = word.starts_with('(');
+    let has_number = !opens && before.ends_with(|c: char| c.is_numeric());
     let is_currency = |word: &str| !Currency::named_in(word).is_empty();
     // `£m`, `T€`, `EUR'000`, but not `$5m`.
     let is_unit = has_sign || is_currency(name);
     let follows_currency = is_currency(before) && !before.contains(char::is_numeric);
     let is_short = name.chars().count() <= SHORT_SCALE && !is_unit;
     let is_spoken = SPOKEN_SCALES.contains(name);
-    let follows_preposition = SCALE_PREPOSITIONS.contains(bare_word(before)) && !is_spoken;
-    let opens = word.starts_with('(') && !is_spoken;
-    let has_currency = matches!(behind, [genitive, currency, ..]
-        if SCALE_GENITIVES.contains(*genitive) && is_currency(currency));
+    let follows_preposition = SCALE_PREPOSITIONS.contains(bare_word(before));
+    // `Millions of dollars`; above a table, also `Millions of pieces`.
+    let has_genitive = matches!(behind, [genitive, unit, ..]
+        if SCALE_GENITIVES.contains(*genitive) && (before.is_empty() || is_currency(unit)));
     let has_exception = word.ends_with(',')
         && behind
             .first()
@@ -82,7 +84,8 @@ fn declared_scale(before: &str, word: &str, behind: &[&str]) -> Option<u64> {
         () if has_number => false,
         () if is_unit || follows_currency => true,
         () if is_short => false,
-        () => follows_preposition || opens || !is_spoken && (has_currency || has_exception),
+        () if is_spoken => false,
+        () => follows_preposition || opens || has_genitive || has_exception,
     };
     is_declared.then_some(scale)
 }

@@ -13,14 +13,14 @@ use super::lexing::{GROUP, number_end, plain_char};
 const EAST_ASIAN_SHARE: usize = 10;
 // How many times as many numbers have to fit one mark as the other.
 const MAJORITY: u32 = 10;
-// What a number tells whose decimal mark is certain, against one such as `41,7` that could be two.
+// What a number tells whose decimal mark is certain, against one such as `41,7`.
 const CERTAIN: u32 = 4;
 // Numbers such as `1,234`, none of which has other than three digits behind its mark: those are groups.
 const MIN_GROUPED: u32 = 2;
 // Digits of the groups of lakh and crore: `12,34,56,789`.
 const SMALL_GROUP: usize = 2;
-// Decimals of an amount. More may be the mark of a note behind it.
-const USUAL_DECIMALS: usize = 2;
+// Numbers with decimals that tell the mark of a table or page apart from that of its document.
+const MIN_DECIMALS: u32 = 3;
 
 /// How numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -189,11 +189,45 @@ impl Written {
 /// Counts the numbers of a table, a page or a document that tell how its numbers are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MarkCounts {
-    point: u32,
-    comma: u32,
-    // `1.234` and `1,234`.
-    grouped_by_point: u32,
-    grouped_by_comma: u32,
+    by_point: DecimalCounts,
+    by_comma: DecimalCounts,
+}
+
+// The numbers that fit one decimal mark.
+#[derive(Debug, Clone, Copy, Default)]
+struct DecimalCounts {
+    /// Which no other reading fits: `1.234,5`.
+    certain: u32,
+    /// `41,7`, which may be two numbers.
+    likely: u32,
+    /// Whose groups have the other mark: `1.234`, which may have three decimals.
+    grouped: u32,
+}
+
+impl DecimalCounts {
+    fn merge(&mut self, other: Self) {
+        self.certain += other.certain;
+        self.likely += other.likely;
+        self.grouped += other.grouped;
+    }
+
+    // What has decimals.
+    fn decimals(self) -> u32 {
+        CERTAIN * self.certain + self.likely
+    }
+
+    fn all(self) -> u32 {
+        self.decimals() + self.grouped
+    }
+
+    // Whether enough tells for this mark, and hardly anything against it.
+    fn are_clear(self, other: Self, least: u32) -> bool {
+        self.decimals() >= least && self.all() >= MAJORITY * other.all()
+    }
+
+    fn are_groups(self, other: Self) -> bool {
+        self.grouped >= MIN_GROUPED && self.all() >= MAJORITY * other.all()
+    }
 }
 
 impl MarkCounts {
@@ -231,59 +265,58 @@ impl MarkCounts {
         let Some(written) = Written::new(token) else {
             return;
         };
-        let (decimal, weight) = match written.shape {
-            Shape::Decimal(decimal) | Shape::Grouped(Some(decimal)) => (decimal, CERTAIN),
+        match written.shape {
+            Shape::Decimal(decimal) | Shape::Grouped(Some(decimal)) => {
+                self.of(decimal).certain += 1;
+            }
             Shape::One { mark, places } if places == GROUP && written.may_begin_group() => {
-                match mark {
-                    DecimalMark::Comma => self.grouped_by_comma += 1,
-                    DecimalMark::Point | DecimalMark::Undecided => self.grouped_by_point += 1,
-                }
-                return;
+                self.of(mark.other()).grouped += 1;
             }
-            // `0.987`
-            Shape::One { mark, places }
-                if is_figure && (places <= USUAL_DECIMALS || places == GROUP) =>
-            {
-                (mark, 1)
+            // Also `0.987`.
+            Shape::One { mark, places } if is_figure && places <= GROUP => {
+                self.of(mark).likely += 1;
             }
-            _ => return,
-        };
+            _ => {}
+        }
+    }
+
+    fn of(&mut self, decimal: DecimalMark) -> &mut DecimalCounts {
         match decimal {
-            DecimalMark::Comma => self.comma += weight,
-            DecimalMark::Point | DecimalMark::Undecided => self.point += weight,
+            DecimalMark::Comma => &mut self.by_comma,
+            DecimalMark::Point | DecimalMark::Undecided => &mut self.by_point,
         }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        self.point += other.point;
-        self.comma += other.comma;
-        self.grouped_by_point += other.grouped_by_point;
-        self.grouped_by_comma += other.grouped_by_comma;
+        self.by_point.merge(other.by_point);
+        self.by_comma.merge(other.by_comma);
     }
 
-    /// The decimal mark of what was counted; `outer` is that of what it is a part of.
+    /// The decimal mark of what was counted; `outer` is that of what it is a part of. A part of a document has another one only
+    /// where several of its numbers say so.
     pub(crate) fn settle(self, outer: Option<DecimalMark>) -> DecimalMark {
-        let is_clear = |own: u32, other: u32| own > 0 && own >= MAJORITY * other;
+        let least = if outer.is_some() { MIN_DECIMALS } else { 1 };
+        let is_open = self.by_point.certain > 0 && self.by_comma.certain > 0;
         match outer {
-            _ if is_clear(self.point, self.comma) => DecimalMark::Point,
-            _ if is_clear(self.comma, self.point) => DecimalMark::Comma,
-            _ if self.point + self.comma > 0 => DecimalMark::Undecided,
-            Some(outer) => outer,
-            None if self.grouped_by_comma + self.grouped_by_point > 0 => DecimalMark::Undecided,
-            None => DecimalMark::Point,
+            _ if self.by_point.are_clear(self.by_comma, least) => DecimalMark::Point,
+            _ if self.by_comma.are_clear(self.by_point, least) => DecimalMark::Comma,
+            Some(outer) if !is_open => outer,
+            None if !self.has_numbers() => DecimalMark::Point,
+            _ => DecimalMark::Undecided,
         }
     }
 
-    // The decimal mark of a document that has no decimals, by what its language makes likely.
+    fn has_numbers(self) -> bool {
+        self.by_point.all() + self.by_comma.all() > 0
+    }
+
+    // The decimal mark of a document that has hardly any decimals, by what its language makes likely.
     fn settle_by_groups(self, language: Option<&str>) -> DecimalMark {
-        let are_groups = |own: u32, other: u32| own >= MIN_GROUPED && own >= MAJORITY * other;
         let has_points = language.map(|language| POINT_LANGUAGES.contains(language));
         match has_points {
-            Some(true) => DecimalMark::Point,
-            None if are_groups(self.grouped_by_comma, self.grouped_by_point) => DecimalMark::Point,
-            Some(false) if are_groups(self.grouped_by_point, self.grouped_by_comma) => {
-                DecimalMark::Comma
-            }
+            Some(true) if !self.by_comma.are_groups(self.by_point) => DecimalMark::Point,
+            None if self.by_point.are_groups(self.by_comma) => DecimalMark::Point,
+            Some(false) if self.by_comma.are_groups(self.by_point) => DecimalMark::Comma,
             _ => DecimalMark::Undecided,
         }
     }
@@ -314,7 +347,7 @@ where
     };
     let counts: Vec<MarkCounts> = pages.map(count_page).collect();
     let document = match all.settle(None) {
-        DecimalMark::Undecided if all.point + all.comma == 0 => {
+        DecimalMark::Undecided if all.by_point.certain + all.by_comma.certain == 0 => {
             all.settle_by_groups(detect_language(texts))
         }
         settled => settled,

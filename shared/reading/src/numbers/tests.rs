@@ -148,6 +148,14 @@ fn a_document_tells_its_marks() {
             DecimalMark::Comma,
         ),
         (vec![(" 41.7 1,234", row)], DecimalMark::Point),
+        // A note glued to another.
+        (
+            vec![
+                (" 1,234 2,345 3,456 4,567 5,678 6,789", row),
+                (" 7,890 8,901 9,012 2,345 1,2", row),
+            ],
+            DecimalMark::Point,
+        ),
         (vec![(" 1,234 2,345", row)], DecimalMark::Point),
         (vec![(" 1.234 2.345", row)], DecimalMark::Undecided),
         (vec![(" 41.7 40,2", row)], DecimalMark::Undecided),
@@ -171,6 +179,9 @@ fn scales_are_declared_in_many_ways() {
     for (text, expected) in [
         ("(in millions, except per share data)", vec![1_000_000]),
         ("Dollars in thousands", vec![1_000]),
+        ("December 31 (Millions)", vec![1_000_000]),
+        ("(Dollars in Billions)(1)", vec![1_000_000_000]),
+        ("Thousands of items, except as noted", vec![1_000]),
         ("($ million)", vec![1_000_000]),
         ("£m", vec![1_000_000]),
         ("EUR'000", vec![1_000]),

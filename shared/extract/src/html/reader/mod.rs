@@ -3,6 +3,7 @@
 mod elements;
 
 use stemma_document::ByteSpan;
+use stemma_document::note_marks::raised;
 
 use super::color::Paint;
 use super::css::{Element, StyleSheets};
@@ -137,6 +138,13 @@ impl<'a> Reader<'a> {
             }
             return;
         }
+        if style.is_raised
+            && let Some(mark) = raised(&self.decoded(start, end))
+        {
+            let bytes = byte_span(start, end);
+            mark.chars().for_each(|c| self.line.push(c, &style, bytes));
+            return;
+        }
         let mut at = start;
         while at < end {
             let (c, length) = self.input.char_at(at, end);
@@ -146,11 +154,7 @@ impl<'a> Reader<'a> {
                 if self.line.is_full_before(c) {
                     self.end_line();
                 }
-                let bytes = ByteSpan {
-                    start: u32::try_from(at).unwrap_or(u32::MAX),
-                    end: u32::try_from(at + length).unwrap_or(u32::MAX),
-                };
-                self.line.push(c, &style, bytes);
+                self.line.push(c, &style, byte_span(at, at + length));
             }
             at += length;
         }
@@ -158,6 +162,11 @@ impl<'a> Reader<'a> {
 
     // Notes text that is not displayed.
     fn hide(&mut self, why: Hidden, start: usize, end: usize) {
+        let text = self.decoded(start, end);
+        HiddenText::add(&mut self.hidden, why, &text);
+    }
+
+    fn decoded(&self, start: usize, end: usize) -> String {
         let mut text = String::new();
         let mut at = start;
         while at < end {
@@ -165,7 +174,7 @@ impl<'a> Reader<'a> {
             text.push(c);
             at += length;
         }
-        HiddenText::add(&mut self.hidden, why, &text);
+        text
     }
 
     // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
@@ -268,5 +277,12 @@ impl<'a> Reader<'a> {
         if is_break && self.style().hidden.is_none() {
             self.page_break();
         }
+    }
+}
+
+fn byte_span(start: usize, end: usize) -> ByteSpan {
+    ByteSpan {
+        start: u32::try_from(start).unwrap_or(u32::MAX),
+        end: u32::try_from(end).unwrap_or(u32::MAX),
     }
 }

@@ -103,3 +103,25 @@ fn page_breaks_of_printed_pages_are_read() {
     assert_eq!(pages(&source).len(), 2);
     assert_eq!(codes(&source), [] as [&str; 0]);
 }
+
+#[test]
+fn a_raised_mark_is_a_superscript_and_other_small_text_is_not() {
+    for (html, expected) in [
+        ("8<sup>3</sup> percent", "8³ percent"),
+        ("Revenue<sup>(1)</sup>", "Revenue⁽¹⁾"),
+        (
+            "Costs<span style='font-size:6pt;position:relative;top:-3.15pt'>(a)</span>",
+            "Costs⁽ᵃ⁾",
+        ),
+        (
+            "Costs<span style='vertical-align:super;font-size:6pt'>1,2</span>",
+            "Costs¹˒²",
+        ),
+        ("the 1<sup>st</sup> and 2<sup>nd</sup>", "the 1st and 2nd"),
+        ("Acme<sup>®</sup>", "Acme®"),
+        ("CO<sub>2</sub>", "CO2"),
+        ("<span style='position:relative;top:-2pt'>5</span>", "5"),
+    ] {
+        assert_eq!(text(html), [expected], "{html}");
+    }
+}

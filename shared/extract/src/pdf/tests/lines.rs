@@ -121,7 +121,22 @@ fn bullets_and_superscripts_join_their_line() {
     let bullet = text_at(72.0, 700.0, "\\225") + &text_at(90.0, 700.0, "First point of the list");
     assert_eq!(texts(&bullet), ["• First point of the list"]);
     let note = text_at(72.0, 700.0, "Sales") + &styled_text_at(98.5, 704.0, "F1", 6.0, "1");
-    assert_eq!(texts(&note).len(), 1);
+    assert_eq!(texts(&note), ["Sales¹"]);
+}
+
+#[test]
+fn a_raised_mark_is_a_superscript_and_other_small_text_is_not() {
+    let behind = |raise: f32, text: &str| {
+        let mark = styled_text_at(97.2, 700.0 + raise, "F1", 6.0, text);
+        texts(&(text_at(72.0, 700.0, "1,234") + &mark))
+    };
+    assert_eq!(behind(4.0, "2"), ["1,234²"]);
+    assert_eq!(behind(4.0, "\\(a\\)"), ["1,234⁽ᵃ⁾"]);
+    assert_eq!(behind(4.0, "st"), ["1,234st"]);
+    assert_eq!(behind(-1.5, "2"), ["1,2342"]);
+    let operator =
+        "BT /F1 12 Tf 72 700 Td (Costs) Tj /F1 7 Tf 4 Ts (3) Tj 0 Ts /F1 12 Tf ( rose) Tj ET";
+    assert_eq!(texts(operator), ["Costs³ rose"]);
 }
 
 #[test]

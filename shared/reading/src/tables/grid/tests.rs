@@ -373,3 +373,42 @@ fn hostile_tables_are_left_out() {
     rows.truncate(300);
     assert_eq!(tables_of_pages(1, &[page(0, &rows)]).len(), 1);
 }
+
+#[test]
+fn raised_marks_are_no_part_of_labels_and_values() {
+    let table = only_table(&[
+        &[(1, 1, 1, "2024⁽ᵃ⁾"), (2, 1, 1, "2023")],
+        &[
+            (0, 1, 1, "Revenue⁽¹⁾"),
+            (1, 1, 1, "1,234²"),
+            (2, 1, 1, "900"),
+        ],
+        &[(0, 1, 1, "Costs"), (1, 1, 1, "(8)³"), (2, 1, 1, "7²")],
+        &[(99, 1, 1, "¹ Before eliminations.")],
+    ]);
+    assert_eq!(heads(&table), ["2024", "2023"]);
+    let revenue = row(&table, "Revenue");
+    assert_eq!(texts(revenue), ["1,234", "900"]);
+    assert_eq!(
+        (&revenue.marks[..], &table.columns[0].marks[..]),
+        (&["1".to_owned()][..], &["a".to_owned()][..])
+    );
+    let values = |row: &TableRow| -> Vec<(Option<String>, Vec<String>)> {
+        let cells = row.cells.iter().flatten();
+        cells
+            .map(|cell| (cell.value.clone(), cell.marks.clone()))
+            .collect()
+    };
+    let mark = |mark: &str| vec![mark.to_owned()];
+    assert_eq!(
+        values(row(&table, "Costs")),
+        [
+            (Some("-8".into()), mark("3")),
+            (Some("7".into()), mark("2"))
+        ]
+    );
+    assert_eq!(
+        (table.notes[0].mark.as_str(), table.notes[0].text.as_str()),
+        ("1", "Before eliminations.")
+    );
+}
