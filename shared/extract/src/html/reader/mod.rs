@@ -2,6 +2,7 @@
 
 mod elements;
 
+use memchr::memmem;
 use stemma_document::ByteSpan;
 
 use super::color::Paint;
@@ -12,6 +13,7 @@ use super::encoding::Input;
 use super::hidden::{Hidden, HiddenText};
 use super::line::{LINE_HEIGHT, TextLine, TextLink};
 use super::pages::PageMaker;
+use super::placed::Frame;
 use super::style::{CONTENT_WIDTH, Style};
 use super::table::{Flow, Table};
 use super::tokens::{Token, Tokenizer};
@@ -20,6 +22,9 @@ use super::tokens::{Token, Tokenizer};
 const MIN_SPACE: f32 = 0.25;
 // A rule of at least this share of the page separates pages in files without other breaks.
 const PAGE_RULE_SHARE: f32 = 0.95;
+
+// pdf2htmlEX numbers the boxes of pages by it.
+const PAGE_NUMBER: &[u8] = b"data-page-no";
 
 #[derive(Debug, Clone)]
 struct Open<'a> {
@@ -31,6 +36,11 @@ struct Open<'a> {
     link: Option<&'a [u8]>,
     // Whether a table, row or cell of it is under construction.
     in_table: bool,
+    // Its box on a page whose text is placed.
+    frame: Option<Frame>,
+    is_page: bool,
+    // Where text goes on behind it in a line that is placed.
+    inline_end: Option<f32>,
 }
 
 /// The state of reading one file.
@@ -47,6 +57,10 @@ pub(super) struct Reader<'a> {
     table_count: u32,
     line: TextLine<'a>,
     pages: PageMaker<'a>,
+    // Whether an element is open that is a page.
+    in_page: bool,
+    // Whether the file numbers the boxes of its pages.
+    has_page_numbers: bool,
     // Space above the next line.
     space: f32,
     anchors: Vec<&'a [u8]>,
@@ -87,6 +101,8 @@ impl<'a> Reader<'a> {
             table_count: 0,
             line: TextLine::default(),
             pages,
+            in_page: false,
+            has_page_numbers: memmem::find(&input.bytes, PAGE_NUMBER).is_some(),
             space: 0.0,
             anchors: Vec::new(),
             hidden: Vec::new(),
@@ -146,6 +162,9 @@ impl<'a> Reader<'a> {
                 if self.line.is_full_before(c) {
                     self.end_line();
                 }
+                if self.in_page && self.line.is_empty() {
+                    self.line.frame = self.text_frame();
+                }
                 let bytes = ByteSpan {
                     start: u32::try_from(at).unwrap_or(u32::MAX),
                     end: u32::try_from(at + length).unwrap_or(u32::MAX),
@@ -153,6 +172,24 @@ impl<'a> Reader<'a> {
                 self.line.push(c, &style, bytes);
             }
             at += length;
+        }
+    }
+
+    // The box where text is now, if it is placed.
+    fn text_frame(&self) -> Option<Frame> {
+        let inner = self.stack.iter().rev().find_map(|open| open.frame);
+        inner.filter(|frame| frame.is_placed)
+    }
+
+    // Text goes on below a line in the box of the line, if that is still open.
+    fn move_down(&mut self, line: Frame, points: f32) {
+        let inner = self
+            .stack
+            .iter_mut()
+            .rev()
+            .find_map(|open| open.frame.as_mut());
+        if let Some(frame) = inner.filter(|frame| **frame == line) {
+            frame.y += points;
         }
     }
 
@@ -222,6 +259,9 @@ impl<'a> Reader<'a> {
             return;
         }
         self.lines_left -= 1;
+        if let Some(frame) = line.frame {
+            self.move_down(frame, line.size() * LINE_HEIGHT);
+        }
         line.above = std::mem::take(&mut self.space);
         line.anchors = std::mem::take(&mut self.anchors);
         line.hidden = std::mem::take(&mut self.hidden);
