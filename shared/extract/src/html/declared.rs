@@ -5,6 +5,7 @@ use super::css::{Property, Rule};
 use super::elements::Name;
 use super::hidden::Hidden;
 use super::length::{INITIAL_SIZE, Length, MAX_LENGTH, sum_points};
+use super::placed::Frame;
 use super::style::{Align, CONTENT_WIDTH, Style};
 use super::tokens::StartTag;
 use super::transform::Transform;
@@ -439,6 +440,33 @@ impl Declared {
 
     pub(super) fn is_absolute(&self) -> bool {
         self.position == Position::Absolute
+    }
+
+    /// The width of a box within a line, in points.
+    pub(super) fn inline_width(&self, style: &Style) -> Option<f32> {
+        match (self.display, self.width) {
+            (Some(Display::InlineBlock), Some(Length::Points(points))) => {
+                Some((points * style.zoom).clamp(0.0, MAX_LENGTH))
+            }
+            _ => None,
+        }
+    }
+
+    /// The box of a page, if the element is as large as one and holds what is placed in it.
+    pub(super) fn page_frame(&self) -> Option<Frame> {
+        match self.position {
+            Position::Static => None,
+            _ => Frame::page(self.width, self.height),
+        }
+    }
+
+    /// The box of an element that is placed in another one.
+    pub(super) fn frame_in(&self, outer: &Frame, style: &Style, zoom: f32) -> Option<Frame> {
+        let sides = (self.width, self.height);
+        let is_turned = self.transform.is_turned;
+        self.is_absolute()
+            .then(|| outer.inside(&self.offsets, sides, style.size, zoom, is_turned))
+            .flatten()
     }
 
     /// Space above and below a block, in points. A block without text may have a height instead.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
 
 use super::hidden::HiddenText;
+use super::placed::{Frame, PlacedLine};
 use super::style::{Align, Style};
 
 /// Height of a line, in font sizes.
@@ -16,6 +17,10 @@ const MAX_LINE_BYTES: usize = 20_000;
 // Characters of fixed-pitch fonts, in font sizes.
 const PITCH: f32 = 0.6;
 const SPACE: f32 = 0.25;
+// Text that is wider than its box by more is wrapped: widths are averages.
+const MAX_OVERFLOW: f32 = 1.25;
+// The part of a line below its baseline.
+const DESCENT_SHARE: f32 = 0.2;
 
 /// A line under construction, then waiting for its place. Positions are relative to its start.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +41,8 @@ pub(super) struct TextLine<'a> {
     /// Space above, in points.
     pub(super) above: f32,
     pub(super) at_bottom: bool,
+    /// The box in which it is placed.
+    pub(super) frame: Option<Frame>,
     size: f32,
     left: f32,
     right: f32,
@@ -136,6 +143,17 @@ impl<'a> TextLine<'a> {
             self.cursor += char_width(' ', style) * if c == '\t' { 8.0 } else { 1.0 };
         }
         self.has_gap = !self.text.is_empty();
+    }
+
+    /// Where the next character goes, in points from the start.
+    pub(super) fn cursor(&self) -> f32 {
+        self.cursor
+    }
+
+    /// Goes on at a place behind the text.
+    pub(super) fn move_to(&mut self, place: f32, style: &Style) {
+        self.has_gap |= !self.text.is_empty() && place - self.cursor > SPACE * style.size;
+        self.cursor = self.cursor.max(place);
     }
 
     fn push_run(&mut self, end: u32, style: &Style) {
@@ -306,6 +324,34 @@ impl<'a> TextLine<'a> {
             grid: self.grid,
         };
         (line, self.links)
+    }
+}
+
+impl<'a> TextLine<'a> {
+    /// The line in its box on a page.
+    pub(super) fn place_in(mut self, frame: &Frame) -> (PlacedLine, Vec<TextLink<'a>>) {
+        // Indentations are those of boxes around, which the place of the box has already.
+        (self.left, self.right, self.first) = (0.0, 0.0, 0.0);
+        let size = self.size();
+        let baseline = frame.baseline(size);
+        let is_wrapped = frame.has_width && self.cursor > frame.width * MAX_OVERFLOW;
+        let width = if frame.has_width && (is_wrapped || self.cursor <= frame.width) {
+            frame.width
+        } else {
+            self.cursor
+        };
+        let top = baseline + LINE_HEIGHT * size * DESCENT_SHARE - LINE_HEIGHT * size;
+        let (mut line, links) = self.place(frame.x, top, width);
+        if frame.is_turned {
+            line.role = LineRole::Across;
+        }
+        let placed = PlacedLine {
+            line,
+            baseline,
+            size,
+            is_alone: is_wrapped || frame.is_turned,
+        };
+        (placed, links)
     }
 }
 

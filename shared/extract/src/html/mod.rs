@@ -17,6 +17,7 @@ mod labels;
 mod length;
 mod line;
 mod pages;
+mod placed;
 mod reader;
 mod references;
 mod style;
@@ -77,7 +78,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     reader.read(&mut tokens);
     note_reading(&reader, &tokens, limits, &mut defects);
     let mut maker = reader.into_pages();
-    if breaks == PageBreaks::Made && maker.pages.len() > 1 {
+    if maker.breaks == PageBreaks::Made && maker.pages.len() > 1 {
         let detail = "the file marks no page breaks; it is cut into pages of the usual length";
         defects.push(defect("html.no_page_breaks", detail.into()));
     }

@@ -6,12 +6,13 @@ use stemma_document::{Destination, Line, Link, Page, PageNo, Pt, Rect};
 
 use super::hidden::HiddenText;
 use super::line::{TextLine, TextLink};
+use super::placed::{self, Frame};
 use super::style::CONTENT_WIDTH;
 use super::table::Flow;
 
 // US letter with half an inch of margin, as filers' software prints it.
-const WIDTH: f32 = 612.0;
-const HEIGHT: f32 = 792.0;
+pub(super) const WIDTH: f32 = 612.0;
+pub(super) const HEIGHT: f32 = 792.0;
 const MARGIN: f32 = 36.0;
 /// Points of text on a full page.
 const FULL: f32 = HEIGHT - 2.0 * MARGIN;
@@ -36,9 +37,15 @@ pub(super) enum PageBreaks {
 
 /// The pages so far, and what the file says about places on them.
 pub(super) struct PageMaker<'a> {
-    breaks: PageBreaks,
+    pub(super) breaks: PageBreaks,
     pub(super) pages: Vec<Page>,
     lines: Vec<TextLine<'a>>,
+    // Lines that are placed on the page.
+    placed: Vec<(Frame, TextLine<'a>)>,
+    // Links without text, and their boxes.
+    boxes: Vec<(Frame, &'a [u8])>,
+    // The size that the page has in the file.
+    size: Option<(f32, f32)>,
     height: f32,
     /// Text that is not displayed.
     pub(super) hidden: Vec<(PageNo, HiddenText)>,
@@ -70,6 +77,9 @@ impl<'a> PageMaker<'a> {
             breaks,
             pages: Vec::new(),
             lines: Vec::new(),
+            placed: Vec::new(),
+            boxes: Vec::new(),
+            size: None,
             height: 0.0,
             hidden: Vec::new(),
             hidden_before: Vec::new(),
@@ -100,6 +110,10 @@ impl<'a> PageMaker<'a> {
 
     fn push_line(&mut self, mut line: TextLine<'a>) {
         line.hidden.append(&mut self.hidden_before);
+        if let Some(frame) = line.frame.filter(|_| self.size.is_some()) {
+            self.placed.push((frame, line));
+            return;
+        }
         line.above = line.above.min(MAX_SPACE);
         let height = line.above + line.height(CONTENT_WIDTH);
         let most = match self.breaks {
@@ -115,23 +129,53 @@ impl<'a> PageMaker<'a> {
         self.lines.push(line);
     }
 
+    /// Begins a page that has a size in the file.
+    pub(super) fn start_page(&mut self, width: f32, height: f32) {
+        self.end_page();
+        self.breaks = PageBreaks::Marked;
+        self.size = Some((width, height));
+    }
+
+    /// Notes a link that has a box and no text.
+    pub(super) fn push_box(&mut self, frame: Frame, to: &'a [u8]) {
+        if self.boxes.len() < self.max_links {
+            self.boxes.push((frame, to));
+        } else {
+            self.dropped_links += 1;
+        }
+    }
+
     /// Ends the page; a page without text is dropped.
     pub(super) fn end_page(&mut self) {
         let lines = std::mem::take(&mut self.lines);
         let text_height = std::mem::take(&mut self.height);
-        if lines.is_empty() {
+        let placed = std::mem::take(&mut self.placed);
+        let boxes = std::mem::take(&mut self.boxes);
+        let size = self.size.take();
+        if lines.is_empty() && placed.is_empty() {
             return;
         }
         if self.pages.len() >= self.max_pages {
-            self.dropped_lines += lines.len();
+            self.dropped_lines += lines.len() + placed.len();
             return;
         }
         let page = PageNo::from_index(self.pages.len());
-        let height = (text_height + 2.0 * MARGIN).max(HEIGHT);
+        let (width, least) = size.unwrap_or((WIDTH, HEIGHT));
+        let mut placed = self.place_lines(page, (width, least), placed);
+        for (frame, to) in boxes {
+            let (x0, y0) = (frame.x, frame.top());
+            let rect = Rect::new(x0, y0, x0 + frame.width, y0 + frame.height);
+            self.push_link(page, rect, to);
+        }
+        let height = if lines.is_empty() {
+            least
+        } else {
+            (text_height + 2.0 * MARGIN).max(least)
+        };
         let foot = foot_start(&lines);
         let spare = height - 2.0 * MARGIN - text_height;
         let mut y = MARGIN;
-        let mut placed: Vec<Line> = Vec::with_capacity(lines.len());
+        placed.reserve(lines.len());
         for (index, mut text) in lines.into_iter().enumerate() {
             y += text.above;
             if index == foot {
@@ -152,11 +196,39 @@ impl<'a> PageMaker<'a> {
             placed.push(line);
         }
         self.pages.push(Page {
-            width: Pt::new(WIDTH),
+            width: Pt::new(width),
             height: Pt::new(height),
             lines: placed,
             ..Page::default()
         });
+    }
+
+    // The lines of a page that are placed on it.
+    fn place_lines(
+        &mut self,
+        page: PageNo,
+        (width, height): (f32, f32),
+        lines: Vec<(Frame, TextLine<'a>)>,
+    ) -> Vec<Line> {
+        let mut placed = Vec::with_capacity(lines.len());
+        for (frame, mut text) in lines {
+            let top = Some(Pt::new(frame.top().max(0.0)));
+            for name in std::mem::take(&mut text.anchors) {
+                self.add_anchor(name, Destination { page, y: top });
+            }
+            let hidden = std::mem::take(&mut text.hidden);
+            self.hidden
+                .extend(hidden.into_iter().map(|text| (page, text)));
+            let (line, links) = text.place_in(&frame);
+            for link in links {
+                self.add_link(page, &line.line, link);
+            }
+            placed.push(line);
+        }
+        if placed.is_empty() {
+            return Vec::new();
+        }
+        placed::lay_out(width, height, placed)
     }
 
     /// Notes what follows the last line.
@@ -186,16 +258,20 @@ impl<'a> PageMaker<'a> {
             Some((before.0.min(word.x0), before.1.max(word.x1)))
         });
         let Some((x0, x1)) = sides else { return };
-        if self.links.len() >= self.max_links {
-            self.dropped_links += 1;
-            return;
-        }
         let rect = Rect {
             x0,
             x1,
             ..line.rect
         };
-        self.links.push((page, rect, link.to));
+        self.push_link(page, rect, link.to);
+    }
+
+    fn push_link(&mut self, page: PageNo, rect: Rect, to: &'a [u8]) {
+        if self.links.len() < self.max_links {
+            self.links.push((page, rect, to));
+        } else {
+            self.dropped_links += 1;
+        }
     }
 
     /// The links whose target is in the file.

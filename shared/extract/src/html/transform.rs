@@ -7,6 +7,8 @@ use super::length::Length;
 pub(super) struct Transform {
     /// Of the height of its characters.
     pub(super) scale: f32,
+    /// It runs in another direction.
+    pub(super) is_turned: bool,
     /// Nothing is left of it.
     pub(super) is_flat: bool,
     /// It is left or above of every page.
@@ -17,6 +19,7 @@ impl Default for Transform {
     fn default() -> Self {
         Self {
             scale: 1.0,
+            is_turned: false,
             is_flat: false,
             is_away: false,
         }
@@ -44,6 +47,7 @@ impl Transform {
         let determinant = match (function, numbers.as_slice()) {
             ("matrix", &[a, b, c, d, ..]) => {
                 self.scale *= c.hypot(d);
+                self.is_turned |= b.abs() > a.abs();
                 a * d - b * c
             }
             ("scale" | "scale3d", &[x, y, ..]) => {
@@ -58,6 +62,13 @@ impl Transform {
             ("translate" | "translatex" | "translatey" | "translate3d", _) => {
                 let mut lengths = words().filter_map(|word| Length::parse(word.as_bytes()));
                 self.is_away |= lengths.any(Length::is_away);
+                1.0
+            }
+            ("rotate", _) => {
+                let turn = words()
+                    .next()
+                    .and_then(|angle| angle.strip_suffix("deg")?.parse().ok());
+                self.is_turned |= turn.is_some_and(|turn: f32| turn.rem_euclid(180.0) >= 45.0);
                 1.0
             }
             _ => 1.0,

@@ -5,10 +5,12 @@ use super::super::css::Element;
 use super::super::declared::Declared;
 use super::super::elements::Name;
 use super::super::hidden::Hidden;
+use super::super::pages::{HEIGHT as PAGE_HEIGHT, WIDTH as PAGE_WIDTH};
+use super::super::placed::Frame;
 use super::super::style::{Align, CONTENT_WIDTH, Style};
 use super::super::table::{CellShape, Table};
 use super::super::tokens::StartTag;
-use super::{Open, PAGE_RULE_SHARE, Reader};
+use super::{Open, PAGE_NUMBER, PAGE_RULE_SHARE, Reader};
 
 // Open elements. Browsers stop at 512, too; deeper ones change nothing but still end lines.
 const MAX_DEPTH: usize = 512;
@@ -36,6 +38,9 @@ impl<'a> Reader<'a> {
                     is_block: false,
                     link: None,
                     in_table: false,
+                    frame: None,
+                    is_page: false,
+                    inline_end: None,
                 });
             }
             return;
@@ -72,7 +77,13 @@ impl<'a> Reader<'a> {
             is_block,
             link: None,
             in_table: false,
+            frame: None,
+            is_page: false,
+            inline_end: None,
         };
+        if is_displayed {
+            self.start_frame(tag, &mut open, &outer);
+        }
         if name == Name::A && is_displayed {
             open.link = tag
                 .attribute(b"href")
@@ -112,6 +123,38 @@ impl<'a> Reader<'a> {
         (element, declared)
     }
 
+    /// Gives an element its box, if it is a page or is placed on one.
+    fn start_frame(&mut self, tag: &StartTag<'a>, open: &mut Open<'a>, outer: &Style) {
+        if !self.in_page {
+            let is_numbered =
+                self.has_page_numbers && open.is_block && tag.attribute(PAGE_NUMBER).is_some();
+            let frame = open.declared.page_frame();
+            let can_be = open.is_block && self.tables.is_empty() && !tag.is_closed;
+            open.frame = frame
+                .filter(|_| can_be)
+                .or_else(|| is_numbered.then(|| Frame::page_of_size(PAGE_WIDTH, PAGE_HEIGHT)));
+            open.is_page = open.frame.is_some();
+            if let Some(frame) = open.frame {
+                self.in_page = true;
+                self.page_break();
+                self.pages.start_page(frame.width, frame.height);
+            }
+            return;
+        }
+        if !open.declared.is_absolute() {
+            let width = open.declared.inline_width(&open.style);
+            open.inline_end = width.map(|width| self.line.cursor() + width);
+            return;
+        }
+        let inside = self.stack.iter().rev().find_map(|open| open.frame);
+        open.frame =
+            inside.and_then(|frame| open.declared.frame_in(&frame, &open.style, outer.zoom));
+        let link = self.stack.iter().rev().find_map(|open| open.link);
+        if let (Some(frame), Some(link)) = (open.frame.filter(|frame| frame.has_width), link) {
+            self.pages.push_box(frame, link);
+        }
+    }
+
     fn push(&mut self, open: Open<'a>) {
         if self.stack.len() < MAX_DEPTH {
             self.stack.push(open);
@@ -119,7 +162,7 @@ impl<'a> Reader<'a> {
             self.too_deep += 1;
             self.had_deep_elements = true;
             // Its end tag will not be matched, so what it began ends now.
-            if open.in_table {
+            if open.in_table || open.is_page {
                 self.close(&open);
             }
         }
@@ -290,6 +333,9 @@ impl<'a> Reader<'a> {
         }
         let after = open.declared.inline_space(&open.style).1;
         self.push_inline_space(open.name, open.is_block, after, &open.style);
+        if let Some(end) = open.inline_end {
+            self.line.move_to(end, &open.style);
+        }
         if open.in_table {
             self.end_line();
             match open.name {
@@ -302,6 +348,10 @@ impl<'a> Reader<'a> {
                 }
                 _ => {}
             }
+        }
+        if open.is_page {
+            self.in_page = false;
+            self.page_break();
         }
         if open.declared.break_after && open.style.hidden.is_none() {
             self.page_break();

@@ -2,6 +2,7 @@
 
 mod elements;
 
+use memchr::memmem;
 use stemma_document::ByteSpan;
 use stemma_document::note_marks::raised;
 
@@ -13,6 +14,7 @@ use super::encoding::Input;
 use super::hidden::{Hidden, HiddenText};
 use super::line::{LINE_HEIGHT, TextLine, TextLink};
 use super::pages::PageMaker;
+use super::placed::Frame;
 use super::style::{CONTENT_WIDTH, Style};
 use super::table::{Flow, Table};
 use super::tokens::{Token, Tokenizer};
@@ -21,6 +23,9 @@ use super::tokens::{Token, Tokenizer};
 const MIN_SPACE: f32 = 0.25;
 // A rule of at least this share of the page separates pages in files without other breaks.
 const PAGE_RULE_SHARE: f32 = 0.95;
+
+// pdf2htmlEX numbers the boxes of pages by it.
+const PAGE_NUMBER: &[u8] = b"data-page-no";
 
 #[derive(Debug, Clone)]
 struct Open<'a> {
@@ -32,6 +37,11 @@ struct Open<'a> {
     link: Option<&'a [u8]>,
     // Whether a table, row or cell of it is under construction.
     in_table: bool,
+    // Its box on a page whose text is placed.
+    frame: Option<Frame>,
+    is_page: bool,
+    // Where text goes on behind it in a line that is placed.
+    inline_end: Option<f32>,
 }
 
 /// The state of reading one file.
@@ -48,6 +58,10 @@ pub(super) struct Reader<'a> {
     table_count: u32,
     line: TextLine<'a>,
     pages: PageMaker<'a>,
+    // Whether an element is open that is a page.
+    in_page: bool,
+    // Whether the file numbers the boxes of its pages.
+    has_page_numbers: bool,
     // Space above the next line.
     space: f32,
     anchors: Vec<&'a [u8]>,
@@ -88,6 +102,8 @@ impl<'a> Reader<'a> {
             table_count: 0,
             line: TextLine::default(),
             pages,
+            in_page: false,
+            has_page_numbers: memmem::find(&input.bytes, PAGE_NUMBER).is_some(),
             space: 0.0,
             anchors: Vec::new(),
             hidden: Vec::new(),
@@ -142,7 +158,7 @@ impl<'a> Reader<'a> {
             && let Some(mark) = raised(&self.decoded(start, end))
         {
             let bytes = byte_span(start, end);
-            mark.chars().for_each(|c| self.line.push(c, &style, bytes));
+            mark.chars().for_each(|c| self.push_char(c, &style, bytes));
             return;
         }
         let mut at = start;
@@ -154,9 +170,34 @@ impl<'a> Reader<'a> {
                 if self.line.is_full_before(c) {
                     self.end_line();
                 }
-                self.line.push(c, &style, byte_span(at, at + length));
+                self.push_char(c, &style, byte_span(at, at + length));
             }
             at += length;
+        }
+    }
+
+    fn push_char(&mut self, c: char, style: &Style, bytes: ByteSpan) {
+        if self.in_page && self.line.is_empty() {
+            self.line.frame = self.text_frame();
+        }
+        self.line.push(c, style, bytes);
+    }
+
+    // The box where text is now, if it is placed.
+    fn text_frame(&self) -> Option<Frame> {
+        let inner = self.stack.iter().rev().find_map(|open| open.frame);
+        inner.filter(|frame| frame.is_placed)
+    }
+
+    // Text goes on below a line in the box of the line, if that is still open.
+    fn move_down(&mut self, line: Frame, points: f32) {
+        let inner = self
+            .stack
+            .iter_mut()
+            .rev()
+            .find_map(|open| open.frame.as_mut());
+        if let Some(frame) = inner.filter(|frame| **frame == line) {
+            frame.y += points;
         }
     }
 
@@ -231,6 +272,9 @@ impl<'a> Reader<'a> {
             return;
         }
         self.lines_left -= 1;
+        if let Some(frame) = line.frame {
+            self.move_down(frame, line.size() * LINE_HEIGHT);
+        }
         line.above = std::mem::take(&mut self.space);
         line.anchors = std::mem::take(&mut self.anchors);
         line.hidden = std::mem::take(&mut self.hidden);

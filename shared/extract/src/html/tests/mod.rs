@@ -2,6 +2,7 @@ mod hidden;
 mod hostile;
 mod layout;
 mod markup;
+mod placed;
 mod styles;
 mod tables;
 
