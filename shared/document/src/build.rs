@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::assemble::{FlatSection, Nesting, assemble, assign_ends};
+use crate::note_marks::without_raised;
 use crate::text::normalize_key;
 use crate::{
     EntryVerdict, EvidenceSource, Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position,
@@ -164,7 +165,7 @@ fn flat_section(entry: &VerifiedEntry, depth: usize) -> FlatSection {
     };
     FlatSection {
         depth,
-        title: draft.title.trim().into(),
+        title: without_raised(draft.title.trim()).into_owned(),
         number: draft.number.clone(),
         kind,
         starts_page,

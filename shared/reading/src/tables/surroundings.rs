@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use stemma_document::Page;
+use stemma_document::note_marks::without_raised;
 
 use crate::numbers::{declares_currency, scales};
 use crate::period::is_only_period;
@@ -32,7 +33,8 @@ impl GridTable {
         }
         if table.title.is_none() {
             let mut texts = above.map(|at| lines.text_of(at).trim());
-            table.title = texts.find(|text| is_title(text)).map(str::to_owned);
+            let title = texts.find(|text| is_title(text));
+            table.title = title.map(|title| without_raised(title).into_owned());
         }
         table.scale = single_scale(&lines.scales_above(first));
     }

@@ -475,3 +475,48 @@ Long-term debt         555       444";
         assert_eq!(table.shows(&claim), is_right, "{claim:?}");
     }
 }
+
+#[test]
+fn figures_with_a_decimal_comma_are_verified_as_printed() {
+    let document = document(&["\
+                  Konzern-Gewinn- und Verlustrechnung
+                        (in Mio. EUR)
+                                        2024              2023
+Umsatzerlöse                     1.234.567,8       1.198.004,2
+Materialaufwand                   -812.345,6         (790.111)
+Ergebnis je Aktie (EUR)                 3,45              2,98
+
+Der Umsatz der Sparte stieg auf 1.234,5 Mio. EUR und ist nicht gesunken."]);
+    for (value, row, expected) in [
+        ("1.234.567,8", "Umsatzerlöse", true),
+        ("1.198.004,2", "Umsatzerlöse", false),
+        ("-812.345,6", "Materialaufwand", true),
+        ("812.345,6", "Materialaufwand", false),
+        ("3,45", "Ergebnis je Aktie (EUR)", true),
+        ("3.45", "Ergebnis je Aktie (EUR)", true),
+        ("345", "Ergebnis je Aktie (EUR)", false),
+    ] {
+        let statement = format!("{row}: {{a}}.");
+        let claim = claim(&document, &statement, row, [value, "", row, "2024"]);
+        assert_eq!(document.shows(&claim), expected, "{row} {value}");
+    }
+}
+
+#[test]
+fn a_quote_is_found_with_and_without_the_marks_of_notes() {
+    let document = document(&["Costs rose to 8³ percent of revenue⁽ᵃ⁾ in 2024."]);
+    for quote in [
+        "Costs rose to 8 percent of revenue in 2024.",
+        "Costs rose to 8³ percent of revenue⁽ᵃ⁾ in 2024.",
+    ] {
+        for (value, expected) in [("8", true), ("83", false)] {
+            let claim = StatedClaim {
+                statement: "Costs were {a} of revenue in 2024.".into(),
+                citations: vec![citation(quote)],
+                figures: vec![copied("a", 1, [value, "%", "", ""])],
+                pictures: Vec::new(),
+            };
+            assert_eq!(document.shows(&claim), expected, "{quote}");
+        }
+    }
+}
