@@ -183,6 +183,7 @@ pub fn source_from_text(bytes: &[u8]) -> Source {
         links,
         metadata: BTreeMap::new(),
         defects: Vec::new(),
+        hidden: Vec::new(),
         encrypted: false,
     }
 }

@@ -8,6 +8,8 @@
 //! Pages are independent of each other. A `font::FontBook` belongs to one thread.
 
 mod actual_text;
+mod canvas;
+mod color;
 mod columns;
 mod content_stream;
 mod curved_text;
@@ -17,14 +19,19 @@ mod fallback;
 mod font;
 mod glyph;
 mod glyph_mapping;
+mod graphics_state;
+mod hidden_text;
 mod info;
 mod ink;
 mod labels;
 mod links;
 mod matrix;
 mod numbered_names;
+mod optional_content;
 mod outline;
+mod page_box;
 mod page_layout;
+mod path;
 mod pen;
 mod placed_words;
 mod quality;
@@ -33,6 +40,7 @@ mod rows;
 mod strings;
 mod structure_elements;
 mod type3;
+mod visibility;
 mod words;
 
 #[cfg(test)]
