@@ -21,17 +21,14 @@ pub(super) struct HiddenPart {
 /// Removes the hidden glyphs, and returns their text.
 // Invisible text over a picture is what text recognition leaves. Next to visible text it is noise or an injection.
 pub(super) fn remove_hidden(glyphs: &mut Vec<Glyph>, canvas: &Canvas) -> Vec<HiddenPart> {
-    judge(glyphs, canvas);
+    if !judge(glyphs, canvas) {
+        return Vec::new();
+    }
     let mut letters = glyphs.iter().filter(|glyph| glyph.text != ' ');
     if letters.all(|glyph| glyph.hidden.is_some()) {
         for glyph in glyphs.iter_mut().filter(|glyph| glyph.invisible) {
             glyph.hidden = None;
         }
-    } else {
-        glyphs.iter_mut().for_each(|glyph| glyph.invisible = false);
-    }
-    if glyphs.iter().all(|glyph| glyph.hidden.is_none()) {
-        return Vec::new();
     }
     let parts = collect(glyphs);
     glyphs.retain(|glyph| glyph.hidden.is_none());

@@ -21,34 +21,50 @@ const USUAL_PAGE: f32 = 600_f32;
 const MARK: f32 = 3_f32;
 // Comparisons of glyphs with areas and with other glyphs, per page. After them all text is visible.
 const MAX_STEPS: usize = 20_000_000;
+// Different colors of areas. More of them are not told apart.
+const MAX_GROUNDS: usize = 256;
 const COLUMNS: usize = 32;
 const ROWS: usize = 128;
 // In points: the steps in which repeated text may be shifted.
 const SHIFT: f32 = 2_f32;
 
-/// Sets why glyphs are hidden, and whether they may be the text of a picture that covers them or lies below.
-pub(super) fn judge(glyphs: &mut [Glyph], canvas: &Canvas) {
+/// Sets why glyphs are hidden, and whether they may be the text of a picture that covers them or lies below. Returns
+/// whether any is.
+pub(super) fn judge(glyphs: &mut [Glyph], canvas: &Canvas) -> bool {
     let mut judge = Judge::new(canvas, readable_size(glyphs, canvas));
+    let mut any_hidden = false;
     let mut same_colored = Vec::new();
-    for index in 0..glyphs.len() {
-        let before = index.checked_sub(1).and_then(|at| glyphs.get(at)).copied();
-        let Some(glyph) = glyphs.get_mut(index) else {
-            break;
-        };
-        let Some(look) = canvas.appearances.get(glyph.appearance as usize) else {
+    let mut index = 0;
+    for alike in glyphs.chunk_by_mut(|one, next| one.appearance == next.appearance) {
+        let first = alike.first().map(|glyph| glyph.appearance as usize);
+        let Some(look) = first.and_then(|first| canvas.appearances.get(first)) else {
             continue;
         };
-        judge.see(glyph, look);
-        if glyph.text == ' ' && glyph.hidden.is_none() {
-            // A blank shows nothing itself, so it goes with the text before it.
-            let same = before.filter(|before| before.appearance == glyph.appearance);
-            glyph.hidden = same.and_then(|before| before.hidden);
-        } else if glyph.hidden == Some(HiddenReason::SameColor) {
-            same_colored.push(index);
+        let surely_seen = judge.region_of_sight(look);
+        let mut before = None;
+        for glyph in alike {
+            let body = body(glyph, look);
+            if surely_seen.contains(body) && glyph.size >= judge.readable_size {
+                before = None;
+            } else {
+                judge.see(glyph, body, look);
+                if glyph.text == ' ' && glyph.hidden.is_none() {
+                    // A blank shows nothing itself, so it goes with the text before it.
+                    glyph.hidden = before;
+                } else if glyph.hidden == Some(HiddenReason::SameColor) {
+                    same_colored.push(index);
+                }
+                before = glyph.hidden;
+                any_hidden |= before.is_some();
+            }
+            index += 1;
         }
     }
-    judge.show_on_glyphs(glyphs, &same_colored);
-    show_whole_words(glyphs);
+    if any_hidden {
+        judge.show_on_glyphs(glyphs, &same_colored);
+        show_whole_words(glyphs);
+    }
+    any_hidden
 }
 
 // A word of which a part is seen is read as a whole: a part of a number is another number.
@@ -61,15 +77,18 @@ fn show_whole_words(glyphs: &mut [Glyph]) {
     });
     for word in words {
         if word.iter().any(|glyph| glyph.hidden.is_none()) {
-            word.iter_mut().for_each(|glyph| glyph.hidden = None);
+            for glyph in word {
+                glyph.hidden = None;
+                glyph.invisible = false;
+            }
         }
     }
 }
 
 struct Judge<'c> {
     canvas: &'c Canvas,
-    // The colors of areas that may hold text.
-    grounds: Vec<Rgb>,
+    // The colors of areas that may hold text; `None` if they are too many.
+    grounds: Option<Vec<Rgb>>,
     covers: CoverGrid,
     readable_size: f32,
     steps: usize,
@@ -78,24 +97,38 @@ struct Judge<'c> {
 impl<'c> Judge<'c> {
     fn new(canvas: &'c Canvas, readable_size: f32) -> Self {
         let mut grounds = vec![Rgb::WHITE];
-        for area in canvas.areas.iter().filter(|area| is_ground(area)) {
-            if let Some(color) = area.color
-                && !grounds.contains(&color)
-            {
+        let colors = canvas.areas.iter().filter(|area| is_ground(area));
+        for color in colors.filter_map(|area| area.color) {
+            if grounds.len() <= MAX_GROUNDS && !grounds.contains(&color) {
                 grounds.push(color);
             }
         }
         Self {
             canvas,
-            grounds,
+            grounds: Some(grounds).filter(|grounds| grounds.len() <= MAX_GROUNDS),
             covers: CoverGrid::new(canvas),
             readable_size,
             steps: MAX_STEPS,
         }
     }
 
-    fn see(&mut self, glyph: &mut Glyph, look: &Appearance) {
-        let body = body(glyph, look);
+    // Where text of this look and of readable size is seen, whatever is around it. Nearly all text is there.
+    fn region_of_sight(&self, look: &Appearance) -> PageBox {
+        let is_plain = look.hidden.is_none() && look.mode == TextMode::Painted;
+        match is_plain && !self.may_have_ground(look) && self.covers.is_empty() {
+            true => look.clip.intersection(self.canvas.page),
+            false => PageBox::EMPTY,
+        }
+    }
+
+    fn may_have_ground(&self, look: &Appearance) -> bool {
+        look.color.is_some_and(|color| {
+            let grounds = self.grounds.as_ref();
+            grounds.is_none_or(|grounds| grounds.iter().any(|one| one.is_near(color)))
+        })
+    }
+
+    fn see(&mut self, glyph: &mut Glyph, body: PageBox, look: &Appearance) {
         let is_tiny = look.has_size && glyph.size < self.readable_size;
         let size = is_tiny.then_some(HiddenReason::Tiny);
         glyph.hidden = look.hidden.or(size).or_else(|| self.clipping(body, look));
@@ -160,7 +193,7 @@ impl<'c> Judge<'c> {
         let Some(color) = look.color else {
             return false;
         };
-        if look.areas_before >= MAX_AREAS || !self.grounds.iter().any(|one| one.is_near(color)) {
+        if look.areas_before >= MAX_AREAS || !self.may_have_ground(look) {
             return false;
         }
         let below = self.canvas.areas.get(..look.areas_before);
@@ -249,11 +282,12 @@ fn body(glyph: &Glyph, look: &Appearance) -> PageBox {
     let (x, y) = look.frame.along;
     let end = (glyph.x + x * length, glyph.y + y * length);
     let [low, high] = look.frame.edges;
-    PageBox::around(
-        [(glyph.x, glyph.y), end].into_iter().flat_map(|(x, y)| {
-            [low, high].map(|(across_x, across_y)| (x + across_x, y + across_y))
-        }),
-    )
+    PageBox {
+        x0: glyph.x.min(end.0) + low.0.min(high.0),
+        y0: glyph.y.min(end.1) + low.1.min(high.1),
+        x1: glyph.x.max(end.0) + low.0.max(high.0),
+        y1: glyph.y.max(end.1) + low.1.max(high.1),
+    }
 }
 
 // For each cell of the page the number of areas painted up to the last one there that may cover text.
@@ -285,6 +319,10 @@ impl CoverGrid {
             }
         }
         grid
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cells.is_empty()
     }
 
     fn cell(&self, (x, y): (f32, f32)) -> (usize, usize) {
