@@ -12,6 +12,7 @@ use super::canvas::{Appearance, Canvas, GlyphFrame};
 use super::curved_text;
 use super::decode_limits::{DecodeBudget, StreamError};
 use super::font::{FontBook, push_character};
+use super::form_fields::{FormDefaults, place_values};
 use super::glyph::{Glyph, UNMAPPED, Writing};
 use super::graphics_state::{GraphicsState, NamedResources};
 use super::hidden_text::{HiddenPart, remove_hidden};
@@ -50,6 +51,21 @@ pub(super) struct PageText {
     pub(super) loss: Option<TextLoss>,
 }
 
+/// What the pages of a document share.
+pub(super) struct SharedParts {
+    layers: OptionalContent,
+    form: Option<FormDefaults>,
+}
+
+impl SharedParts {
+    pub(super) fn read(root: &Dict<'_>) -> Self {
+        Self {
+            layers: OptionalContent::read(root),
+            form: FormDefaults::read(root),
+        }
+    }
+}
+
 /// Why the text of a page is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextLoss {
@@ -67,7 +83,7 @@ pub(super) enum TextLoss {
 pub(super) fn read_page_text<'a>(
     page: &Page<'a>,
     fonts: &mut FontBook<'a>,
-    layers: &OptionalContent,
+    shared: &SharedParts,
     budget: &DecodeBudget,
     limits: &Limits,
 ) -> PageText {
@@ -79,7 +95,7 @@ pub(super) fn read_page_text<'a>(
         budget,
         limits,
         page: (width, height),
-        layers,
+        layers: &shared.layers,
         canvas: Canvas::new(whole),
         state: GraphicsState::new(initial, whole),
         text_matrix: Matrix::IDENTITY,
@@ -99,6 +115,12 @@ pub(super) fn read_page_text<'a>(
     let mut text = interpreter.out;
     text.hidden = remove_hidden(&mut text.glyphs, &interpreter.canvas);
     curved_text::straighten(&mut text.glyphs);
+    if let Some(form) = &shared.form {
+        let room = limits.max_glyphs_per_page as usize;
+        if !place_values(page, form, &shared.layers, &mut text.glyphs, room) {
+            text.loss.get_or_insert(TextLoss::LimitExceeded);
+        }
+    }
     text
 }
 

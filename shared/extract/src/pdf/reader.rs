@@ -10,15 +10,14 @@ use stemma_document::{
     Defect, HiddenText, Link, Page, PageNo, PageOrigin, Source, SourceBody, SourceFormat, furniture,
 };
 
-use super::content_stream::{TextLoss, read_page_text};
+use super::content_stream::{SharedParts, TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
 use super::hidden_text::{HiddenPart, describe};
 use super::ink::Ink;
-use super::optional_content::OptionalContent;
 use super::page_layout::{is_invisible, lay_out};
-use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality};
+use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality, unread};
 use crate::{ExtractError, Limits};
 
 // Pages per unit of work, and pages per thread, since each thread loads its own fonts.
@@ -278,7 +277,7 @@ fn read_pages(
     threads: usize,
 ) -> Option<Vec<ExtractedPage>> {
     let pages: Vec<_> = pdf.pages().iter().collect();
-    let layers = OptionalContent::read(&root_of(pdf));
+    let shared = SharedParts::read(&root_of(pdf));
     let threads = threads
         .clamp(1, MAX_THREADS)
         .min(pages.len() / PAGES_PER_THREAD);
@@ -287,7 +286,7 @@ fn read_pages(
         return Some(
             pages
                 .iter()
-                .map(|page| read_page(page, &mut fonts, &layers, budget, limits))
+                .map(|page| read_page(page, &mut fonts, &shared, budget, limits))
                 .collect(),
         );
     }
@@ -302,7 +301,7 @@ fn read_pages(
             };
             let pages = pages
                 .iter()
-                .map(|page| read_page(page, &mut fonts, &layers, budget, limits));
+                .map(|page| read_page(page, &mut fonts, &shared, budget, limits));
             read.push((part, pages.collect::<Vec<_>>()));
         }
     };
@@ -332,7 +331,7 @@ fn read_pages(
 fn read_page<'a>(
     page: &hayro_syntax::page::Page<'a>,
     fonts: &mut FontBook<'a>,
-    layers: &OptionalContent,
+    shared: &SharedParts,
     budget: &DecodeBudget,
     limits: &Limits,
 ) -> ExtractedPage {
@@ -349,7 +348,7 @@ fn read_page<'a>(
         };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let text = read_page_text(page, fonts, layers, budget, limits);
+        let text = read_page_text(page, fonts, shared, budget, limits);
         let laid_out = lay_out(width, height, &text.glyphs);
         let garbled = quality::is_garbled(&laid_out);
         ExtractedPage {
@@ -395,14 +394,14 @@ fn reread_bad_pages(
     if other.pages().len() != pages.len() {
         return;
     }
-    let layers = OptionalContent::read(&root_of(&other));
+    let shared = SharedParts::read(&root_of(&other));
     let mut fonts = FontBook::new();
     for (read, page) in pages
         .iter_mut()
         .zip(other.pages().iter())
         .filter(|(read, _)| read.is_bad())
     {
-        let second = read_page(page, &mut fonts, &layers, budget, limits);
+        let second = read_page(page, &mut fonts, &shared, budget, limits);
         if quality::readable_chars(&second.page) > quality::readable_chars(&read.page)
             && !second.garbled
         {
@@ -526,6 +525,7 @@ fn assemble(
     }
     let destinations = Destinations::new(pdf, &pages, root.clone(), limits);
     let outline = outline::read_outline(pdf, &root, &destinations, limits);
+    defects.extend(unread::find_unread(pdf, &root));
     let links = all_links(pdf, &pages, &destinations, limits);
     let budgets = [
         (
