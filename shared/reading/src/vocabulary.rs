@@ -23,6 +23,7 @@ const FILES: &[&str] = &[
     include_str!("../data/en/statements.txt"),
     include_str!("../data/en/tables.txt"),
     include_str!("../data/en/titles.txt"),
+    include_str!("../data/en/web_pages.txt"),
     include_str!("../data/en/words.txt"),
     include_str!("../data/languages.txt"),
     include_str!("../data/de/numbers.txt"),
@@ -409,6 +410,12 @@ word_lists! {
     EXHIBIT_ENTRIES: WordList,
     PROGRAM_NAMES: WordList,
     CAUTIONS: WordList,
+    // web_pages
+    SERVER_MESSAGES: WordList,
+    STATUS_WORDS: WordList,
+    LOGIN_PHRASES: WordList,
+    CONSENT_PHRASES: WordList,
+    LISTING_OPENINGS: WordList,
     // words
     STOP_WORDS: WordList,
     COMPOUNDS: WordMap,

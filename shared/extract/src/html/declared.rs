@@ -178,6 +178,8 @@ impl Declared {
             self.display = Some(Display::None);
         } else if is(b"width") {
             self.width = Length::parse_attribute(value);
+        } else if name == Name::Img && is(b"height") {
+            self.height = Length::parse_attribute(value);
         } else if is(b"bgcolor") {
             self.ground = Paint::parse(value).or(Some(Paint::Unknown));
         } else if is(b"background") {
@@ -440,6 +442,15 @@ impl Declared {
 
     pub(super) fn is_absolute(&self) -> bool {
         self.position == Position::Absolute
+    }
+
+    /// The sides of a picture in points, as far as they are stated.
+    pub(super) fn picture_size(&self, style: &Style) -> (Option<f32>, Option<f32>) {
+        let side = |length| match length {
+            Some(Length::Percent(_)) | None => None,
+            Some(length) => Some(length.points(style.size, 0.0)),
+        };
+        (side(self.width), side(self.height))
     }
 
     /// The width of a box within a line, in points.

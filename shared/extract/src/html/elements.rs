@@ -22,6 +22,7 @@ pub(super) enum Name {
     Hr,
     Html,
     I,
+    Img,
     IxContinuation,
     IxFact,
     /// `ix:header` and `ix:hidden` in it, which hold what is not displayed.
@@ -84,6 +85,7 @@ impl Name {
             b"hr" => Self::Hr,
             b"html" => Self::Html,
             b"i" => Self::I,
+            b"img" => Self::Img,
             b"ix:continuation" => Self::IxContinuation,
             b"ix:header" | b"ix:hidden" => Self::IxHeader,
             b"ix:nonnumeric" => Self::IxText,
@@ -112,8 +114,8 @@ impl Name {
             b"address" | b"article" | b"aside" | b"caption" | b"details" | b"fieldset"
             | b"figcaption" | b"figure" | b"footer" | b"form" | b"header" | b"legend" | b"main"
             | b"nav" | b"section" | b"summary" => Self::Block,
-            b"area" | b"base" | b"col" | b"embed" | b"img" | b"input" | b"link" | b"meta"
-            | b"param" | b"source" | b"track" | b"wbr" => Self::Void,
+            b"area" | b"base" | b"col" | b"embed" | b"input" | b"link" | b"meta" | b"param"
+            | b"source" | b"track" | b"wbr" => Self::Void,
             name if name.starts_with(b"ix:") => Self::IxFact,
             _ => Self::Other,
         }
@@ -156,7 +158,10 @@ impl Name {
 
     /// Has no content and no end tag.
     pub(super) fn is_void(self) -> bool {
-        matches!(self, Self::Br | Self::Hr | Self::Page | Self::Void)
+        matches!(
+            self,
+            Self::Br | Self::Hr | Self::Img | Self::Page | Self::Void
+        )
     }
 
     /// Its content is not markup, and not displayed.
@@ -188,7 +193,10 @@ impl Name {
             // The end tag of the head is optional, too.
             Self::Head => {
                 !(next.is_raw_text()
-                    || matches!(next, Self::Hidden | Self::Spare | Self::Other | Self::Void))
+                    || matches!(
+                        next,
+                        Self::Hidden | Self::Spare | Self::Other | Self::Void | Self::Img
+                    ))
             }
             // Only one heading can be open.
             Self::Heading(_) => matches!(next, Self::Heading(_)),

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
 
-use super::hidden::HiddenText;
 use super::placed::{Frame, PlacedLine};
 use super::style::{Align, Style};
+use super::unread::Unread;
 
 /// Height of a line, in font sizes.
 pub(super) const LINE_HEIGHT: f32 = 1.2;
@@ -36,8 +36,8 @@ pub(super) struct TextLine<'a> {
     pub(super) links: Vec<TextLink<'a>>,
     /// Names of places that this line is the first text behind.
     pub(super) anchors: Vec<&'a [u8]>,
-    /// Text before this line that is not displayed.
-    pub(super) hidden: Vec<HiddenText>,
+    /// What was not read before this line.
+    pub(super) unread: Unread,
     /// Space above, in points.
     pub(super) above: f32,
     pub(super) at_bottom: bool,
@@ -80,6 +80,11 @@ impl<'a> TextLine<'a> {
     pub(super) fn is_full_before(&self, next: char) -> bool {
         let length = self.text.len();
         length >= MAX_LINE_BYTES && next.is_whitespace() || length >= 2 * MAX_LINE_BYTES
+    }
+
+    /// The number of its words.
+    pub(super) fn words(&self) -> usize {
+        self.words.len()
     }
 
     /// The font size of the largest text.
@@ -254,7 +259,7 @@ impl<'a> TextLine<'a> {
                 ..link
             }));
         self.anchors.append(&mut cell.anchors);
-        self.hidden.append(&mut cell.hidden);
+        self.unread.append(&mut cell.unread);
         self.bytes = match (self.bytes, cell.bytes) {
             (Some(a), Some(b)) => Some(a.union(b)),
             (a, b) => a.or(b),

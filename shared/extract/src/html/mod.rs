@@ -20,10 +20,12 @@ mod pages;
 mod placed;
 mod reader;
 mod references;
+mod server_page;
 mod style;
 mod table;
 mod tokens;
 mod transform;
+mod unread;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +46,8 @@ const MAX_BYTES: usize = 192 << 20;
 ///
 /// # Errors
 ///
-/// `limits.bytes`, and `html.no_text` for a file that displays no text.
+/// `limits.bytes`, `html.no_text` for a file that displays no text, and `html.not_a_document` for the page of a server that
+/// sent no document.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     decode::check_size(bytes.len(), limits)?;
     if bytes.len() > MAX_BYTES {
@@ -83,21 +86,29 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         defects.push(defect("html.no_page_breaks", detail.into()));
     }
     note_pages(&maker, &mut defects);
-    let hidden = hidden::defects(&maker.hidden);
+    let mut unread = hidden::defects(&maker.unread.hidden);
+    unread.extend(maker.unread.picture_defects());
     let links = maker.take_links();
     let mut pages = maker.pages;
     if pages.is_empty() {
-        let hidden = hidden.first().map(|defect| defect.detail.as_str());
+        let details: Vec<&str> = unread.iter().map(|gap| gap.detail.as_str()).collect();
         return Err(ExtractError::new(
             "html.no_text",
-            match hidden {
+            match details.first() {
                 None => "the file displays no text".to_owned(),
-                Some(hidden) => format!("the file displays no text: {hidden}"),
+                Some(_) => format!("the file displays no text: {}", details.join("; ")),
             },
             "check how the file was made or copied",
         ));
     }
-    defects.extend(hidden);
+    if let Some(message) = server_page::message(&input, &pages) {
+        return Err(ExtractError::new(
+            "html.not_a_document",
+            format!("the file is a page of a web server and not a document: it says “{message}”"),
+            "fetch the document again",
+        ));
+    }
+    defects.extend(unread);
     if !input.is_file {
         let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
         lines.for_each(|line| {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use stemma_document::{Destination, Line, Link, Page, PageNo, Pt, Rect};
 
-use super::hidden::HiddenText;
 use super::line::{TextLine, TextLink};
 use super::placed::{self, Frame};
 use super::style::CONTENT_WIDTH;
 use super::table::Flow;
+use super::unread::{Unread, UnreadByPage};
 
 // US letter with half an inch of margin, as filers' software prints it.
 pub(super) const WIDTH: f32 = 612.0;
@@ -47,9 +47,9 @@ pub(super) struct PageMaker<'a> {
     // The size that the page has in the file.
     size: Option<(f32, f32)>,
     height: f32,
-    /// Text that is not displayed.
-    pub(super) hidden: Vec<(PageNo, HiddenText)>,
-    hidden_before: Vec<HiddenText>,
+    pub(super) unread: UnreadByPage,
+    // Before the next line.
+    unread_before: Unread,
     links: Vec<(PageNo, Rect, &'a [u8])>,
     anchors: HashMap<&'a [u8], Destination>,
     /// Whether a page was too long and was divided.
@@ -81,8 +81,8 @@ impl<'a> PageMaker<'a> {
             boxes: Vec::new(),
             size: None,
             height: 0.0,
-            hidden: Vec::new(),
-            hidden_before: Vec::new(),
+            unread: UnreadByPage::default(),
+            unread_before: Unread::default(),
             links: Vec::new(),
             anchors: HashMap::new(),
             has_divided: false,
@@ -96,12 +96,8 @@ impl<'a> PageMaker<'a> {
 
     pub(super) fn push(&mut self, flow: Flow<'a>) {
         match flow {
-            Flow::PageBreak(hidden) => {
-                // A page without text is dropped, and what is hidden there comes before the next.
-                match self.lines.last_mut() {
-                    Some(line) => line.hidden.extend(hidden),
-                    None => self.hidden_before.extend(hidden),
-                }
+            Flow::PageBreak(mut unread) => {
+                self.unread_before.append(&mut unread);
                 self.end_page();
             }
             Flow::Line(line) => self.push_line(line),
@@ -109,7 +105,7 @@ impl<'a> PageMaker<'a> {
     }
 
     fn push_line(&mut self, mut line: TextLine<'a>) {
-        line.hidden.append(&mut self.hidden_before);
+        line.unread.append(&mut self.unread_before);
         if let Some(frame) = line.frame.filter(|_| self.size.is_some()) {
             self.placed.push((frame, line));
             return;
@@ -147,12 +143,14 @@ impl<'a> PageMaker<'a> {
 
     /// Ends the page; a page without text is dropped.
     pub(super) fn end_page(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
+        let mut lines = std::mem::take(&mut self.lines);
         let text_height = std::mem::take(&mut self.height);
-        let placed = std::mem::take(&mut self.placed);
+        let mut placed = std::mem::take(&mut self.placed);
         let boxes = std::mem::take(&mut self.boxes);
         let size = self.size.take();
         if lines.is_empty() && placed.is_empty() {
+            // A page without text is dropped, and what is hidden there comes before the next.
+            self.unread.add(None, &mut self.unread_before, 0);
             return;
         }
         if self.pages.len() >= self.max_pages {
@@ -160,6 +158,7 @@ impl<'a> PageMaker<'a> {
             return;
         }
         let page = PageNo::from_index(self.pages.len());
+        self.add_unread(page, &mut lines, &mut placed);
         let (width, least) = size.unwrap_or((WIDTH, HEIGHT));
         let mut placed = self.place_lines(page, (width, least), placed);
         for (frame, to) in boxes {
@@ -185,9 +184,6 @@ impl<'a> PageMaker<'a> {
             for name in std::mem::take(&mut text.anchors) {
                 self.add_anchor(name, Destination { page, y: Some(top) });
             }
-            let hidden = std::mem::take(&mut text.hidden);
-            self.hidden
-                .extend(hidden.into_iter().map(|text| (page, text)));
             let (line, links) = text.place(MARGIN, y, CONTENT_WIDTH);
             for link in links {
                 self.add_link(page, &line, link);
@@ -216,9 +212,6 @@ impl<'a> PageMaker<'a> {
             for name in std::mem::take(&mut text.anchors) {
                 self.add_anchor(name, Destination { page, y: top });
             }
-            let hidden = std::mem::take(&mut text.hidden);
-            self.hidden
-                .extend(hidden.into_iter().map(|text| (page, text)));
             let (line, links) = text.place_in(&frame);
             for link in links {
                 self.add_link(page, &line.line, link);
@@ -231,12 +224,31 @@ impl<'a> PageMaker<'a> {
         placed::lay_out(width, height, placed)
     }
 
-    /// Notes what follows the last line.
-    pub(super) fn end_hidden(&mut self, texts: Vec<HiddenText>) {
+    // Notes what was not read on a page.
+    fn add_unread(
+        &mut self,
+        page: PageNo,
+        lines: &mut [TextLine<'a>],
+        placed: &mut [(Frame, TextLine<'a>)],
+    ) {
+        let mut unread = Unread::default();
+        let mut words = 0;
+        for line in lines
+            .iter_mut()
+            .chain(placed.iter_mut().map(|(_, line)| line))
+        {
+            unread.append(&mut line.unread);
+            words += line.words();
+        }
+        unread.append(&mut self.unread_before);
+        self.unread.add(Some(page), &mut unread, words);
+    }
+
+    /// Ends the last page, with what was not read behind its last line.
+    pub(super) fn end(&mut self, unread: Unread) {
+        self.push(Flow::PageBreak(unread));
         let last = PageNo::from_index(self.pages.len().saturating_sub(1));
-        let before = std::mem::take(&mut self.hidden_before).into_iter();
-        self.hidden
-            .extend(before.chain(texts).map(|text| (last, text)));
+        self.unread.add(Some(last), &mut self.unread_before, 0);
     }
 
     // The first place with a name counts, as in browsers.

@@ -2,8 +2,8 @@
 
 use stemma_document::{GridCell, GridLine};
 
-use super::hidden::HiddenText;
 use super::line::{CELL_GAP, TextLine};
+use super::unread::Unread;
 
 // More columns than any statement has; further cells share the last one.
 const MAX_COLUMNS: usize = 400;
@@ -18,8 +18,8 @@ const PADDING: f32 = 2.0;
 #[derive(Debug)]
 pub(super) enum Flow<'a> {
     Line(TextLine<'a>),
-    /// With the text before it that is not displayed.
-    PageBreak(Vec<HiddenText>),
+    /// With what was not read before it.
+    PageBreak(Unread),
 }
 
 /// A table under construction.

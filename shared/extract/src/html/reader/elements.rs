@@ -60,6 +60,9 @@ impl<'a> Reader<'a> {
             self.space = self.space.max(declared.space(&style).0);
         }
         self.push_inline_space(name, is_block, declared.inline_space(&style).0, &style);
+        if name == Name::Img && is_displayed {
+            self.note_picture(tag, &declared, &style);
+        }
         match name {
             Name::Br => self.line_break(&style),
             Name::Page => self.page_break(),
@@ -114,7 +117,7 @@ impl<'a> Reader<'a> {
         }
         let mut declared = Declared::from_tag(tag, &rules);
         // Boxes that are placed may cover what was drawn anywhere; rules that were not read may color any ground.
-        let is_picture = tag.is_named(b"img") || tag.is_named(b"svg");
+        let is_picture = tag.name == Name::Img || tag.is_named(b"svg");
         let is_painted = is_picture || declared.ground.is_some();
         self.has_covers |= declared.is_absolute() && is_painted;
         if self.sheets.is_partial || self.has_covers && declared.is_absolute() {
@@ -179,6 +182,14 @@ impl<'a> Reader<'a> {
             if is_name && !value.is_empty() {
                 self.anchors.push(value);
             }
+        }
+    }
+
+    fn note_picture(&mut self, tag: &StartTag<'a>, declared: &Declared, style: &Style) {
+        let source = tag.attribute(b"src").unwrap_or_default();
+        if !source.is_empty() && self.pictures.insert(source) {
+            let (width, height) = declared.picture_size(style);
+            self.unread.add_picture(width, height);
         }
     }
 

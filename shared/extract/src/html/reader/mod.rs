@@ -2,6 +2,8 @@
 
 mod elements;
 
+use std::collections::HashSet;
+
 use memchr::memmem;
 use stemma_document::ByteSpan;
 use stemma_document::note_marks::raised;
@@ -18,6 +20,7 @@ use super::placed::Frame;
 use super::style::{CONTENT_WIDTH, Style};
 use super::table::{Flow, Table};
 use super::tokens::{Token, Tokenizer};
+use super::unread::Unread;
 
 // Least space around an inline element that separates words, in font sizes: the width of a space character.
 const MIN_SPACE: f32 = 0.25;
@@ -66,7 +69,9 @@ pub(super) struct Reader<'a> {
     space: f32,
     anchors: Vec<&'a [u8]>,
     // Before the next line.
-    hidden: Vec<HiddenText>,
+    unread: Unread,
+    // The pictures so far: a logo of each page is one.
+    pictures: HashSet<&'a [u8]>,
     // Elements too deep for the stack, and tables too deep to be built.
     too_deep: usize,
     deep_tables: usize,
@@ -106,7 +111,8 @@ impl<'a> Reader<'a> {
             has_page_numbers: memmem::find(&input.bytes, PAGE_NUMBER).is_some(),
             space: 0.0,
             anchors: Vec::new(),
-            hidden: Vec::new(),
+            unread: Unread::default(),
+            pictures: HashSet::new(),
             too_deep: 0,
             deep_tables: 0,
             had_deep_elements: false,
@@ -137,8 +143,7 @@ impl<'a> Reader<'a> {
 
     /// The pages, with the last one ended.
     pub(super) fn into_pages(mut self) -> PageMaker<'a> {
-        self.pages.end_page();
-        self.pages.end_hidden(self.hidden);
+        self.pages.end(self.unread);
         self.pages
     }
 
@@ -204,7 +209,7 @@ impl<'a> Reader<'a> {
     // Notes text that is not displayed.
     fn hide(&mut self, why: Hidden, start: usize, end: usize) {
         let text = self.decoded(start, end);
-        HiddenText::add(&mut self.hidden, why, &text);
+        HiddenText::add(&mut self.unread.hidden, why, &text);
     }
 
     fn decoded(&self, start: usize, end: usize) -> String {
@@ -277,7 +282,7 @@ impl<'a> Reader<'a> {
         }
         line.above = std::mem::take(&mut self.space);
         line.anchors = std::mem::take(&mut self.anchors);
-        line.hidden = std::mem::take(&mut self.hidden);
+        line.unread = std::mem::take(&mut self.unread);
         self.push_flow(Flow::Line(line));
     }
 
@@ -302,8 +307,8 @@ impl<'a> Reader<'a> {
     fn page_break(&mut self) {
         self.end_line();
         self.space = 0.0;
-        let hidden = std::mem::take(&mut self.hidden);
-        self.push_flow(Flow::PageBreak(hidden));
+        let unread = std::mem::take(&mut self.unread);
+        self.push_flow(Flow::PageBreak(unread));
     }
 
     fn rule(&mut self, declared: &Declared) {

@@ -2,7 +2,9 @@ mod hidden;
 mod hostile;
 mod layout;
 mod markup;
+mod pictures;
 mod placed;
+mod server_pages;
 mod styles;
 mod tables;
 
