@@ -165,7 +165,7 @@ fn flat_section(entry: &VerifiedEntry, depth: usize) -> FlatSection {
     };
     FlatSection {
         depth,
-        title: without_raised(draft.title.trim()).into_owned(),
+        title: without_raised(&draft.title).trim().to_owned(),
         number: draft.number.clone(),
         kind,
         starts_page,

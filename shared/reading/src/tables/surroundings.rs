@@ -34,7 +34,7 @@ impl GridTable {
         if table.title.is_none() {
             let mut texts = above.map(|at| lines.text_of(at).trim());
             let title = texts.find(|text| is_title(text));
-            table.title = title.map(|title| without_raised(title).into_owned());
+            table.title = title.map(|title| without_raised(title).trim().to_owned());
         }
         table.scale = single_scale(&lines.scales_above(first));
     }
