@@ -16,6 +16,9 @@ use crate::error::CommandError;
 use crate::filings::{FilingCounts, SelectArgs, mismatch, slashed, take_folders};
 use crate::input_file::InputFile;
 use crate::sidecar;
+use crate::table::counted;
+
+const LINK_OUT: &str = "link leads out of the folder";
 
 #[derive(Debug, Default)]
 pub struct Discovery {
@@ -31,6 +34,14 @@ pub struct Discovery {
     pub filings: FilingCounts,
     /// Arguments that name nothing, or nothing that can be read. They do not stop the others.
     pub missing: Vec<DiscoverError>,
+}
+
+impl Discovery {
+    /// The links that lead out of their folder.
+    pub fn links_out(&self) -> usize {
+        let reasons = self.skipped.iter().map(|(_, reason)| reason);
+        reasons.filter(|reason| *reason == LINK_OUT).count()
+    }
 }
 
 /// Why nothing can be ingested.
@@ -87,15 +98,23 @@ pub fn find_files(
     Ok(discovery)
 }
 
-/// The error of a command that found nothing to read.
-pub fn nothing_found(filings: &FilingCounts) -> CommandError {
-    match filings.line() {
-        Some(line) => CommandError::new(
+/// The error of a command that found nothing to read but `links` that lead out of a folder.
+pub fn nothing_found(filings: &FilingCounts, links: usize) -> CommandError {
+    match (filings.line(), links) {
+        (Some(line), _) => CommandError::new(
             "input.no_documents",
             format!("no document is chosen ({line})"),
         )
         .with_next("change --forms, --since or --cik"),
-        None => {
+        (None, links @ 1..) => {
+            let message = format!(
+                "nothing but links was found: {} out of the folder, which are not followed",
+                counted(links, "link")
+            );
+            CommandError::new("input.no_documents", message)
+                .with_next("give the folder that the links lead to, or the files themselves")
+        }
+        (None, 0) => {
             let message = format!("no {} file found", document_extensions("or"));
             CommandError::new("input.no_documents", message)
                 .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX")
@@ -301,7 +320,7 @@ impl Walk<'_> {
 fn skip_link(root: &Path, link: &Path, discovery: &mut Discovery) {
     let reason = match fs::canonicalize(link) {
         Ok(target) if target.starts_with(root) => return,
-        Ok(_) => "link leads out of the folder",
+        Ok(_) => LINK_OUT,
         Err(_) => "broken link",
     };
     discovery.skipped.push((link.into(), reason.into()));
@@ -358,6 +377,11 @@ mod tests {
             discovered.skipped
         );
         assert_eq!(discovered.other.get("docx"), Some(&1));
+        let links = nothing_found(&FilingCounts::default(), discovered.links_out());
+        assert!(
+            links.to_string().contains("1 link out of the folder"),
+            "{links}"
+        );
     }
 
     #[test]

@@ -48,8 +48,14 @@ pub struct CatArgs {
     #[arg(long, group = "what")]
     structure: bool,
     /// What pages of a PDF hide from the eye and is not read: white or covered text, and the like.
-    #[arg(long, conflicts_with = "own", conflicts_with = "section", conflicts_with = "item",
-        conflicts_with = "structure", conflicts_with = "image")]
+    #[arg(
+        long,
+        conflicts_with = "own",
+        conflicts_with = "section",
+        conflicts_with = "item",
+        conflicts_with = "structure",
+        conflicts_with = "image"
+    )]
     hidden: bool,
     /// Only the text before the first subsection.
     #[arg(long)]

@@ -110,7 +110,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
     let discovery = find_files(&args.paths, &args.select, context)?;
     if discovery.files.is_empty() {
-        return Err(nothing_found(&discovery.filings));
+        return Err(nothing_found(&discovery.filings, discovery.links_out()));
     }
     let retry_failed = args.rerun_failed || args.password.is_some();
     let max_bytes = config.settings.limits.max_bytes;

@@ -167,6 +167,7 @@ async fn submit_all(
         unread: 0,
         select: &args.select,
         filings: FilingCounts::default(),
+        links: 0,
         context,
         runner,
     };
@@ -180,7 +181,7 @@ async fn submit_all(
         context.output.note(&line);
     }
     if push.submitting.entries() == 0 {
-        return Err(nothing_found(&push.filings));
+        return Err(nothing_found(&push.filings, push.links));
     }
     let manifest = push.submitting.finish(push.ports).await?;
     Ok((manifest, push.unread))
@@ -198,6 +199,8 @@ struct Submitter<'a> {
     unread: u64,
     select: &'a SelectArgs,
     filings: FilingCounts,
+    // Links out of folders, which are not followed.
+    links: usize,
     context: &'a Context,
     runner: &'a JobRunner,
 }
@@ -257,6 +260,7 @@ impl Submitter<'_> {
         let output = &self.context.output;
         let discovery = find_files(paths, self.select, self.context)?;
         self.filings.add(&discovery.filings);
+        self.links += discovery.links_out();
         for (path, why) in &discovery.skipped {
             let path = clean(&path.display().to_string());
             output.note(&format!("skipped {path}: {why}"));
