@@ -32,7 +32,7 @@ pub struct FollowTarget<'a> {
 /// # Errors
 /// `store.gone` when the store was deleted meanwhile: its documents would be waited for without end.
 pub async fn follow(
-    mut events: mpsc::UnboundedReceiver<CoordinatorEvent>,
+    events: &mut mpsc::UnboundedReceiver<CoordinatorEvent>,
     stop: &CancellationToken,
     tally: &mut IngestTally,
     progress: &IngestProgress<'_>,
@@ -74,12 +74,8 @@ pub async fn follow(
                     _ => IngestEnd::Cancelled,
                 });
             }
-            Some(CoordinatorEvent::EntryEnded {
-                job, input, ending, ..
-            }) if job == *followed.job => {
-                tally
-                    .record_end(blobs, &context.collection, &input, ending)
-                    .await;
+            Some(event @ CoordinatorEvent::EntryEnded { .. }) => {
+                record(event, followed.job, tally, store, context).await;
                 followed.created.send_replace(tally.created());
                 if let Some(most) = followed.max_failed
                     && most.exceeded(tally.failed(), progress.total)
@@ -89,6 +85,26 @@ pub async fn follow(
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Counts the end of a document of the job; other events say nothing about it.
+pub async fn record(
+    event: CoordinatorEvent,
+    own: &JobId,
+    tally: &mut IngestTally,
+    store: &WritableStore,
+    context: &Context,
+) {
+    if let CoordinatorEvent::EntryEnded {
+        job, input, ending, ..
+    } = event
+        && job == *own
+    {
+        let blobs = store.ports.blobs.raw().as_ref();
+        tally
+            .record_end(blobs, &context.collection, &input, ending)
+            .await;
     }
 }
 

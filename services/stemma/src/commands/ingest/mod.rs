@@ -4,6 +4,7 @@ mod collect;
 mod estimate;
 mod follow;
 mod index;
+mod interrupted;
 mod progress;
 mod summary;
 
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::collect::{IngestBatch, read_files};
 use self::estimate::IngestEstimate;
-use self::follow::{FollowTarget, follow};
+use self::follow::{FollowTarget, follow, record};
 use self::index::IngestIndex;
 use self::progress::IngestProgress;
 use self::summary::{IngestEnd, IngestSummary, IngestTally};
@@ -130,7 +131,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     batch
         .store_labels(&store.ports.blobs, &context.collection, max_bytes)
         .await?;
-    let (sender, events) = mpsc::unbounded_channel();
+    let label = label(&args.paths);
+    let interrupted =
+        interrupted::find(blobs.as_ref(), &context.collection, &label, env.now_ms()).await?;
+    let (sender, mut events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
     // Documents that wait for batches take no slots, and the more wait, the fewer batches they need.
@@ -149,7 +153,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         options: JobOptions {
             // Checked here, because files that cannot be read count as failed and are not part of the job.
             max_failed: None,
-            ..args.options.job_options(label(&args.paths))
+            ..args.options.job_options(label)
         },
     };
     let began = Instant::now();
@@ -171,12 +175,22 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let index = IngestIndex::new(&env, blobs, context, progress.indexed())?;
     let reading = async {
         let followed = follow(
-            events, &stop, &mut tally, &progress, &store, context, target,
+            &mut events,
+            &stop,
+            &mut tally,
+            &progress,
+            &store,
+            context,
+            target,
         );
         let end = followed.await;
         match end {
             Ok(_) => services.stop().await,
             Err(_) => services.abort(), // they would wait for the store
+        }
+        // Documents that ended while the services stopped.
+        while let Ok(event) = events.try_recv() {
+            record(event, &manifest.job, &mut tally, &store, context).await;
         }
         end
     };
@@ -195,7 +209,12 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     tally.sort_failures();
     let prices = PriceList::from_config(&config);
     let usage = job_usage(blobs.as_ref(), &context.collection, &prices, &manifest).await?;
+    let before = match &interrupted {
+        Some(job) => Some(interrupted::counts(blobs.as_ref(), job).await?),
+        None => None,
+    };
     let summary = IngestSummary {
+        before,
         job: manifest.job,
         batch: &batch,
         tally,

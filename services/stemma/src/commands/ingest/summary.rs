@@ -8,7 +8,7 @@ use stemma_document::rounding::rounded;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, PublishedTree, TreeObject, blob_keys,
 };
-use stemma_engine::jobs::PauseReason;
+use stemma_engine::jobs::{EntryCounts, PauseReason};
 use stemma_engine::message::RunOutcome;
 use stemma_store::JobId;
 use stemma_store::blobs::Blobs;
@@ -196,6 +196,8 @@ pub struct IngestSummary<'a> {
     pub job: JobId,
     pub batch: &'a IngestBatch,
     pub tally: IngestTally,
+    /// What became of the documents of the run before, if it was interrupted.
+    pub before: Option<EntryCounts>,
     pub end: IngestEnd,
     pub seconds: f64,
     /// Model calls and their cost.
@@ -255,6 +257,17 @@ impl IngestSummary<'_> {
                 "  new or changed {done}, with warnings {with_gaps}, unchanged {unchanged}, failed {failed}"
             ),
         ];
+        if let Some(counts) = &self.before {
+            let EntryCounts {
+                done,
+                done_with_gaps,
+                failed,
+                ..
+            } = counts;
+            lines.push(format!(
+                "  together with the run that was interrupted: new or changed {done}, with warnings {done_with_gaps}, failed {failed}"
+            ));
+        }
         if tally.created() > 0 {
             let methods = tally
                 .methods
