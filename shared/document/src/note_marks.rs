@@ -24,12 +24,11 @@ const LETTERS: [char; 26] = [
 pub fn raised(text: &str) -> Option<String> {
     let text = text.trim();
     let mut parts = text.split(|c: char| !c.is_alphanumeric());
-    let is_part = |part: &str| {
-        part.chars().all(|c| c.is_ascii_digit()) || part.chars().count() <= MAX_LETTERS
-    };
     let is_mark = text.chars().count() <= MAX_MARK_CHARS
         && text.contains(char::is_alphanumeric)
-        && parts.all(is_part);
+        && parts.all(|part| {
+            part.chars().all(|c| c.is_ascii_digit()) || part.chars().count() <= MAX_LETTERS
+        });
     text.chars()
         .map(superscript)
         .collect::<Option<String>>()
@@ -66,8 +65,10 @@ fn plain(c: char) -> Option<char> {
     }
     let digit = DIGITS.iter().position(|digit| *digit == c);
     let digit = digit.and_then(|digit| char::from_digit(u32::try_from(digit).ok()?, 10));
-    let letter = || (b'a'..).zip(LETTERS).find(|(_, letter)| *letter == c);
-    digit.or_else(|| Some(letter()?.0.into()))
+    digit.or_else(|| {
+        let mut letters = (b'a'..).zip(LETTERS);
+        Some(letters.find(|(_, letter)| *letter == c)?.0.into())
+    })
 }
 
 /// A text without its raised marks.

@@ -169,11 +169,12 @@ fn without_spaces(text: &str) -> String {
         return text.to_owned();
     };
     let number = start..number_end(&chars, start, true);
-    let kept = chars
+    chars
         .iter()
         .enumerate()
-        .filter(|(at, c)| **c != ' ' || !number.contains(at));
-    kept.map(|(_, c)| *c).collect()
+        .filter(|(at, c)| **c != ' ' || !number.contains(at))
+        .map(|(_, c)| *c)
+        .collect()
 }
 
 /// Whether dots lead from a label to its cells.

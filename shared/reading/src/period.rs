@@ -193,14 +193,14 @@ pub(crate) fn is_only_period(text: &str) -> bool {
 /// Whether a text is a day of any year: `September 30,`.
 pub(crate) fn is_day_of_year(text: &str) -> bool {
     let words = words(text);
-    let is_day = |word: &str| word.parse::<u32>().is_ok_and(|day| (1..=31).contains(&day));
     let months = words
         .iter()
         .filter(|(_, word)| month_number(word).is_some());
     months.count() == 1
-        && words
-            .iter()
-            .all(|(_, word)| is_day(word) || month_number(word).is_some())
+        && words.iter().all(|(_, word)| {
+            let day = word.parse::<u32>();
+            day.is_ok_and(|day| (1..=31).contains(&day)) || month_number(word).is_some()
+        })
 }
 
 /// 1–12 for the name of a month, or for three letters of an English one.

@@ -9,40 +9,30 @@ use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 
-const FILES: &[&str] = &[
-    include_str!("../data/en/claims.txt"),
-    include_str!("../data/en/companies.txt"),
-    include_str!("../data/en/exchanges.txt"),
-    include_str!("../data/en/forms.txt"),
-    include_str!("../data/en/items.txt"),
-    include_str!("../data/en/numbers.txt"),
-    include_str!("../data/en/periods.txt"),
-    include_str!("../data/en/questions.txt"),
-    include_str!("../data/en/references.txt"),
-    include_str!("../data/en/sentences.txt"),
-    include_str!("../data/en/statements.txt"),
-    include_str!("../data/en/tables.txt"),
-    include_str!("../data/en/titles.txt"),
-    include_str!("../data/en/web_pages.txt"),
-    include_str!("../data/en/words.txt"),
-    include_str!("../data/languages.txt"),
-    include_str!("../data/de/numbers.txt"),
-    include_str!("../data/es/numbers.txt"),
-    include_str!("../data/fr/numbers.txt"),
-    include_str!("../data/hi/numbers.txt"),
-    include_str!("../data/it/numbers.txt"),
-    include_str!("../data/nl/numbers.txt"),
-    include_str!("../data/pt/numbers.txt"),
-    include_str!("../data/zh/numbers.txt"),
-    include_str!("../data/de/periods.txt"),
-    include_str!("../data/es/periods.txt"),
-    include_str!("../data/fr/periods.txt"),
-    include_str!("../data/it/periods.txt"),
-    include_str!("../data/nl/periods.txt"),
-    include_str!("../data/pt/periods.txt"),
-    include_str!("../data/zh/periods.txt"),
-    include_str!("../data/zh/titles.txt"),
-];
+macro_rules! language_files {
+    ($($language:ident: $($name:ident)+;)+) => {
+        &[$($(include_str!(concat!(
+            "../data/",
+            stringify!($language),
+            "/",
+            stringify!($name),
+            ".txt"
+        ))),+),+]
+    };
+}
+
+const FILES: &[&str] = language_files! {
+    all: languages;
+    en: claims companies exchanges forms items numbers periods questions references sentences statements tables titles web_pages words;
+    de: numbers periods;
+    es: numbers periods;
+    fr: numbers periods;
+    hi: numbers;
+    it: numbers periods;
+    nl: numbers periods;
+    pt: numbers periods;
+    zh: numbers periods titles;
+};
 
 // The lines of the lists, by name.
 type Lines = HashMap<&'static str, Vec<&'static str>, RandomState>;

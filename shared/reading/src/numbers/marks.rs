@@ -267,20 +267,20 @@ impl MarkCounts {
         };
         match written.shape {
             Shape::Decimal(decimal) | Shape::Grouped(Some(decimal)) => {
-                self.of(decimal).certain += 1;
+                self.counts_mut(decimal).certain += 1;
             }
             Shape::One { mark, places } if places == GROUP && written.may_begin_group() => {
-                self.of(mark.other()).grouped += 1;
+                self.counts_mut(mark.other()).grouped += 1;
             }
             // Also `0.987`.
             Shape::One { mark, places } if is_figure && places <= GROUP => {
-                self.of(mark).likely += 1;
+                self.counts_mut(mark).likely += 1;
             }
             _ => {}
         }
     }
 
-    fn of(&mut self, decimal: DecimalMark) -> &mut DecimalCounts {
+    fn counts_mut(&mut self, decimal: DecimalMark) -> &mut DecimalCounts {
         match decimal {
             DecimalMark::Comma => &mut self.by_comma,
             DecimalMark::Point | DecimalMark::Undecided => &mut self.by_point,
@@ -330,25 +330,24 @@ where
     P: Iterator<Item = (&'t str, LineReading)>,
 {
     let pages = pages.into_iter();
-    let texts = pages.clone().flatten().map(|(text, _)| text);
     let mut all = MarkCounts::default();
     let mut script = ScriptLetters::default();
-    let count_page = |lines: P| {
-        let mut counts = MarkCounts::default();
-        for (text, line) in lines {
+    let mut counts: Vec<MarkCounts> = Vec::new();
+    for page in pages.clone() {
+        let mut own = MarkCounts::default();
+        for (text, line) in page {
             script.add(text);
             match line.label(text) {
-                Some(label) => counts.add(&text[label.len()..], true, false),
-                None => counts.add(text, false, false),
+                Some(label) => own.add(&text[label.len()..], true, false),
+                None => own.add(text, false, false),
             }
         }
-        all.merge(counts);
-        counts
-    };
-    let counts: Vec<MarkCounts> = pages.map(count_page).collect();
+        all.merge(own);
+        counts.push(own);
+    }
     let document = match all.settle(None) {
         DecimalMark::Undecided if all.by_point.certain + all.by_comma.certain == 0 => {
-            all.settle_by_groups(detect_language(texts))
+            all.settle_by_groups(detect_language(pages.flatten().map(|(text, _)| text)))
         }
         settled => settled,
     };
@@ -388,9 +387,10 @@ impl ScriptLetters {
 // Whether there may be a number with a mark. Most lines have none.
 fn has_mark_at_digit(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let is_digit = |byte: &u8| byte.is_ascii_digit() || !byte.is_ascii();
-    let mut marks = memchr::memchr3_iter(b'.', b',', b'\'', bytes);
-    marks.any(|at| bytes.get(at + 1).is_some_and(is_digit))
+    memchr::memchr3_iter(b'.', b',', b'\'', bytes).any(|at| {
+        let next = bytes.get(at + 1);
+        next.is_some_and(|next| next.is_ascii_digit() || !next.is_ascii())
+    })
 }
 
 /// How many spaces within one cell are certain to part groups of digits, and not two numbers.

@@ -96,8 +96,9 @@ pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
         let texts = lines().flat_map(|(page, line, grid)| {
             let line = pages.get(*page).and_then(|page| page.lines.get(*line));
             let text = line.map_or("", |line| line.text.as_str());
-            let cells = grid.cells.iter();
-            cells.filter_map(|cell| text.get(cell.start as usize..cell.end as usize))
+            grid.cells
+                .iter()
+                .filter_map(|cell| text.get(cell.start as usize..cell.end as usize))
         });
         let has_spaces = have_spaces(texts, CellBorders::Declared);
         let rows = rows.values().filter_map(|lines| {

@@ -62,8 +62,11 @@ impl GridTable {
         let mark = CONTINUATION_MARKS.iter().find_map(|mark| own.find(mark));
         let before = mark.and_then(|at| title.get(..at)).map(str::trim);
         let heads = |table: &FigureTable| -> Vec<String> {
-            let columns = table.columns.iter();
-            columns.map(|column| column.head.clone()).collect()
+            table
+                .columns
+                .iter()
+                .map(|column| column.head.clone())
+                .collect()
         };
         before.is_some_and(|before| {
             let above = above.table.title.as_deref().unwrap_or_default();

@@ -170,11 +170,8 @@ fn columns_of_day(heads: &[Head], at: usize) -> Option<RangeInclusive<usize>> {
     let outer = above
         .iter()
         .rfind(|outer| !outer.is_beside(head) && covers(&outer.columns, &head.columns))?;
-    let mut beside = above
-        .iter()
-        .chain(&others[1..])
-        .filter(|other| other.is_beside(head));
-    if beside.any(|other| covers(&outer.columns, &other.columns)) {
+    let mut neighbors = above.iter().chain(&others[1..]);
+    if neighbors.any(|other| other.is_beside(head) && covers(&outer.columns, &other.columns)) {
         return None;
     }
     let years = others[1..].iter().filter(|lower| {

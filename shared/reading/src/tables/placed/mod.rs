@@ -56,11 +56,14 @@ struct PlacedRow {
 impl PageReader<'_> {
     fn grid(&self, region: &Region) -> Grid {
         let first = region.rows.first().copied().unwrap_or(0);
-        let cells_of = |at: &usize| -> Vec<RowCell> {
-            let cells = line_cells(self.page, *at, self.space).into_iter();
-            cells.map(|cell| self.row_cell(&cell)).collect()
-        };
-        let lines: Vec<Vec<RowCell>> = region.lines.iter().map(cells_of).collect();
+        let lines: Vec<Vec<RowCell>> = region
+            .lines
+            .iter()
+            .map(|at| {
+                let cells = line_cells(self.page, *at, self.space);
+                cells.iter().map(|cell| self.row_cell(cell)).collect()
+            })
+            .collect();
         let borders = match self.space < MONOSPACED {
             true => CellBorders::Gaps,
             false => CellBorders::Monospaced,
