@@ -6,8 +6,10 @@ use stemma_document::{Source, SourceFormat};
 use stemma_reading::text_headings::find_headings;
 
 use crate::decode::DecodedText;
-use crate::edgar::{PartCleaner, is_table_mark};
+use crate::edgar::{PartCleaner, is_table_mark, text_pages};
 use crate::{ExtractError, Limits};
+
+const FORM_FEED: char = '\u{c}';
 
 /// Extracts plain text, with the headings that [`find_headings`] finds. A document of an old filing, whose tables have tags, is cleaned as
 /// those of submissions are.
@@ -17,6 +19,9 @@ use crate::{ExtractError, Limits};
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
+    if has_pages(&decoded.text) {
+        return Ok(text_pages(decoded, SourceFormat::Text, limits));
+    }
     let mut lines = decoded.lines();
     let is_text: Vec<bool> = match lines.iter().any(|line| is_table_mark(line)) {
         true => {
@@ -35,6 +40,11 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     ))
 }
 
+// Whether form feeds divide the text, as printers do.
+fn has_pages(text: &str) -> bool {
+    text.trim().contains(FORM_FEED)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -43,6 +53,20 @@ mod tests {
     use stemma_reading::document_reading::DocumentReading;
 
     use super::*;
+
+    #[test]
+    fn form_feeds_divide_a_text_into_pages() {
+        let pages = |text: &str| match read(text.into(), &Limits::default()).unwrap().body {
+            SourceBody::Pages(pages) => pages.iter().map(|page| page.text()).collect(),
+            SourceBody::Lines(_) => Vec::new(),
+        };
+        let text = "1. SCOPE\n\nA < b.\n\u{c}2. METHOD\nText.\n\u{c}\n3. RESULT\n";
+        assert_eq!(
+            pages(text),
+            ["1. SCOPE\nA < b.", "2. METHOD\nText.", "3. RESULT"]
+        );
+        assert_eq!(pages("\u{c}One page.\n\u{c}"), [""; 0]);
+    }
 
     #[test]
     fn tags_of_an_old_filing_are_no_text_and_its_table_is_one() {

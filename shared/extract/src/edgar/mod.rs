@@ -11,6 +11,7 @@ mod lines;
 mod pages;
 mod tags;
 
+pub(crate) use self::pages::text_pages;
 pub(crate) use self::tags::{PartCleaner, is_table_mark};
 
 use stemma_document::Source;

@@ -87,7 +87,8 @@ impl PagesOfParts<'_> {
         };
         let read = match part.kind {
             PartKind::Html | PartKind::InlineXbrl => html::read(content, &limits),
-            _ => text_pages(content.to_vec(), &limits),
+            _ => DecodedText::read(content.to_vec(), &limits)
+                .map(|decoded| text_pages(decoded, SourceFormat::Html, &limits)),
         };
         let read = match read {
             Ok(read) => read,
@@ -169,8 +170,7 @@ impl PagesOfParts<'_> {
 }
 
 /// The pages of a text, divided where it marks pages, or where a page is full.
-fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
-    let decoded = DecodedText::read(bytes, limits)?;
+pub(crate) fn text_pages(decoded: DecodedText, format: SourceFormat, limits: &Limits) -> Source {
     let mut cleaner = PartCleaner::default();
     let mut pages: Vec<Page> = Vec::new();
     let mut lines: Vec<Line> = Vec::new();
@@ -191,14 +191,17 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
             end_page(&mut lines);
             row = 0;
         }
-        cleaner.clean(&mut text);
+        // Only filings have tags in their texts.
+        if format == SourceFormat::Html {
+            cleaner.clean(&mut text);
+        }
         lines.extend(TYPEWRITER.line(&text, Pt::new(MARGIN + f32::from(row) * LINE_HEIGHT)));
         row += 1;
     }
     end_page(&mut lines);
     furniture::mark(&mut pages);
-    Ok(Source {
-        format: SourceFormat::Html,
+    Source {
+        format,
         body: SourceBody::Pages(pages),
         outline: Vec::new(),
         links: Vec::new(),
@@ -206,5 +209,5 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
         defects: decoded.defects,
         hidden: Vec::new(),
         encrypted: false,
-    })
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! Headings inside block quotes and lists are not sections; their text stays in the lines.
 
+mod bold_titles;
+
 use std::borrow::Cow;
 
 use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
@@ -30,7 +32,10 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
     let front = FrontMatter::parse(&decoded.text);
     let body = limit_nesting(&decoded.text[front.bytes..]);
-    let headings = HeadingIter::new(&body, front.lines).collect();
+    let mut headings: Vec<Heading> = HeadingIter::new(&body, front.lines).collect();
+    if headings.len() <= 1 {
+        bold_titles::add(&mut headings, &body, front.lines);
+    }
     let mut lines = decoded.lines();
     // Front matter is cleared rather than removed, so that line numbers stay valid.
     lines.iter_mut().take(front.lines).for_each(String::clear);
@@ -168,6 +173,25 @@ mod tests {
             .iter()
             .map(|h| format!("{}:{}:{}", h.line, h.level, h.title))
             .collect()
+    }
+
+    #[test]
+    fn bold_lines_are_titles_where_no_other_headings_are() {
+        let bold = "**Summary**\n\nText.\n\n**1. Introduction**\n\nSome **bold** words.\n\n**1.1 Scope**\n\n**Note: all of this.**\n\nText.\n\n<h2>Annex</h2>\n\nText.\n";
+        assert_eq!(
+            headings(bold),
+            [
+                "1:1:Summary",
+                "5:1:1. Introduction",
+                "9:2:1.1 Scope",
+                "15:1:Annex"
+            ]
+        );
+        let below = format!("# Report\n\n{bold}");
+        assert_eq!(headings(&below)[..2], ["1:1:Report", "3:2:Summary"]);
+        let others = format!("# Report\n\n## Part\n\n{bold}");
+        assert_eq!(headings(&others), ["1:1:Report", "3:2:Part"]);
+        assert_eq!(headings("**Only one**\n\nText.\n\n- **Item**\n"), [""; 0]);
     }
 
     #[test]
