@@ -41,21 +41,21 @@ pub(super) fn judge(glyphs: &mut [Glyph], canvas: &Canvas) -> bool {
             continue;
         };
         let surely_seen = judge.region_of_sight(look);
-        let mut before = None;
+        let mut before = (None, false);
         for glyph in alike {
             let body = body(glyph, look);
             if surely_seen.contains(body) && glyph.size >= judge.readable_size {
-                before = None;
+                before = (None, false);
             } else {
                 judge.see(glyph, body, look);
                 if glyph.text == ' ' && glyph.hidden.is_none() {
-                    // A blank shows nothing itself, so it goes with the text before it.
-                    glyph.hidden = before;
+                    // It goes with the text before it.
+                    (glyph.hidden, glyph.invisible) = before;
                 } else if glyph.hidden == Some(HiddenReason::SameColor) {
                     same_colored.push(index);
                 }
-                before = glyph.hidden;
-                any_hidden |= before.is_some();
+                before = (glyph.hidden, glyph.invisible);
+                any_hidden |= glyph.hidden.is_some();
             }
             index += 1;
         }
@@ -129,10 +129,23 @@ impl<'c> Judge<'c> {
     }
 
     fn see(&mut self, glyph: &mut Glyph, body: PageBox, look: &Appearance) {
-        let is_tiny = look.has_size && glyph.size < self.readable_size;
+        if glyph.text == ' ' {
+            // A blank shows nothing, but it parts words.
+            let is_off = !is_noticeable(body, self.canvas.page);
+            glyph.hidden = is_off.then_some(HiddenReason::OffPage);
+            return;
+        }
+        let is_unpainted =
+            look.hidden == Some(HiddenReason::Transparent) || look.mode == TextMode::Invisible;
+        if is_unpainted && self.is_drawn(body, glyph.size) {
+            return;
+        }
+        // The boxes of text that was recognized may be of any size.
+        let is_tiny =
+            look.has_size && look.mode == TextMode::Painted && glyph.size < self.readable_size;
         let size = is_tiny.then_some(HiddenReason::Tiny);
         glyph.hidden = look.hidden.or(size).or_else(|| self.clipping(body, look));
-        if glyph.hidden.is_some() || glyph.text == ' ' {
+        if glyph.hidden.is_some() {
             return;
         }
         match look.mode {
@@ -165,6 +178,15 @@ impl<'c> Judge<'c> {
             return Some(HiddenReason::OffPage);
         }
         (!is_noticeable(body, window)).then_some(HiddenReason::Clipped)
+    }
+
+    // Some programs draw a letter, and put invisible text over it.
+    fn is_drawn(&mut self, body: PageBox, size: f32) -> bool {
+        let around = body.grown(size / 2_f32);
+        let is_drawn = self.canvas.areas.iter().any(|area| {
+            area.is_picture && around.contains(area.bounds) && is_noticeable(body, area.bounds)
+        });
+        self.spend(self.canvas.areas.len()) && is_drawn
     }
 
     fn is_on_picture(&mut self, body: PageBox) -> bool {

@@ -307,6 +307,15 @@ fn text_that_paints_nothing_is_hidden() {
     assert_seen(&format!("q BT 4 Tr ET {TEXT} Q"));
     assert_hidden(&format!("/Clear gs {TEXT}"), HiddenReason::Transparent);
     assert_hidden("/Clear gs /FadedForm Do", HiddenReason::Transparent);
+    // Letters that are drawn, with invisible text over them.
+    let drawn: String = (0..5)
+        .map(|at| {
+            let x = 73 + 11 * at;
+            format!("{x} 400 m {x} 407 {} 407 {} 400 c f\n", x + 8, x + 8)
+        })
+        .collect();
+    assert_seen(&format!("{drawn}/Clear gs {TEXT}"));
+    assert_seen(&format!("{drawn}{}", mode(3)));
     assert_seen("/Faded gs /FadedForm Do");
     assert_seen(&format!("/Faded gs {TEXT}"));
 }
@@ -325,6 +334,11 @@ fn the_text_of_a_scan_is_read_if_the_page_shows_no_other() {
         assert_eq!(lines_of(&source), ["some words"], "{content}");
         assert_eq!(source.hidden, [], "{content}");
     }
+    // The blanks of the layer part its words.
+    let layer =
+        format!("BT 3 Tr /F1 10 Tf 72 400 Td (1) Tj -2.4 Tc ( ) Tj 0 Tc (O-watt) Tj ET {SCAN}");
+    let layer = source(&PdfFixture::with_pages(&[&layer]).build());
+    assert_eq!(lines_of(&layer), ["1 O-watt"]);
     let source = read_with(&format!("{IMAGE}{invisible}"), "");
     assert_eq!(lines_of(&source), ["seen"]);
     assert_eq!(source.hidden[0].reason, HiddenReason::Unpainted);
