@@ -32,7 +32,8 @@ const PAGE_NUMBER: &[u8] = b"data-page-no";
 #[derive(Debug, Clone)]
 struct Open<'a> {
     name: Name,
-    element: Element<'a>,
+    // For rules of style sheets; `None` if there are none.
+    element: Option<Box<Element<'a>>>,
     style: Style,
     declared: Declared,
     is_block: bool,
@@ -50,6 +51,9 @@ struct Open<'a> {
 pub(super) struct Reader<'a> {
     input: &'a Input<'a>,
     pub(super) sheets: StyleSheets,
+    // Without them nothing can be read behind the first `<style>`: its rules are also for what is before it.
+    stops_at_style: bool,
+    has_style: bool,
     // The style outside of all elements.
     initial: Style,
     // Whether boxes that are placed paint a ground of their own.
@@ -87,18 +91,24 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         input: &'a Input<'a>,
         pages: PageMaker<'a>,
+        sheets: Option<StyleSheets>,
         rules_break: bool,
         max_lines: usize,
     ) -> Self {
-        let sheets = StyleSheets::read(&input.bytes);
+        let stops_at_style = sheets.is_none();
+        let sheets = sheets.unwrap_or_else(|| StyleSheets::without_elements(&input.bytes));
         let ground = if sheets.is_partial {
             Paint::Unknown
         } else {
             Paint::WHITE
         };
+        let has_page_numbers =
+            !sheets.is_empty() && memmem::find(&input.bytes, PAGE_NUMBER).is_some();
         Self {
             input,
             sheets,
+            stops_at_style,
+            has_style: false,
             initial: Style::initial(ground),
             has_covers: false,
             stack: Vec::new(),
@@ -107,7 +117,7 @@ impl<'a> Reader<'a> {
             line: TextLine::default(),
             pages,
             in_page: false,
-            has_page_numbers: memmem::find(&input.bytes, PAGE_NUMBER).is_some(),
+            has_page_numbers,
             space: 0.0,
             anchors: Vec::new(),
             unread: Unread::default(),
@@ -122,8 +132,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) {
+    /// Reads the file; `false` if it needs the style sheets for that.
+    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) -> bool {
         for token in tokens.by_ref() {
+            if self.has_style && self.stops_at_style {
+                return false;
+            }
             match token {
                 Token::Text(range) => self.text(range.start, range.end),
                 Token::Start(tag) => self.start(&tag),
@@ -138,6 +152,7 @@ impl<'a> Reader<'a> {
         while !self.tables.is_empty() {
             self.end_table();
         }
+        true
     }
 
     /// The pages, with the last one ended.
@@ -154,13 +169,19 @@ impl<'a> Reader<'a> {
         let style = self.style();
         if let Some(why) = style.hides_text() {
             if why != Hidden::Data {
-                self.hide(why, start, end);
+                let text = self.input.text(start..end);
+                HiddenText::add(&mut self.unread.hidden, why, &text);
             }
             return;
         }
+        let run = style.run();
         let mut at = start;
         while at < end {
-            let (c, length) = self.input.char_at(at, end);
+            // Nearly all characters.
+            let (c, length) = match self.input.bytes[at] {
+                byte if byte.is_ascii() && byte != b'&' => (char::from(byte), 1),
+                _ => self.input.char_at(at, end),
+            };
             if style.pre && c == '\n' {
                 self.line_break(&style);
             } else {
@@ -174,7 +195,7 @@ impl<'a> Reader<'a> {
                     start: u32::try_from(at).unwrap_or(u32::MAX),
                     end: u32::try_from(at + length).unwrap_or(u32::MAX),
                 };
-                self.line.push(c, &style, bytes);
+                self.line.push(c, &style, run, bytes);
             }
             at += length;
         }
@@ -196,18 +217,6 @@ impl<'a> Reader<'a> {
         if let Some(frame) = inner.filter(|frame| **frame == line) {
             frame.y += points;
         }
-    }
-
-    // Notes text that is not displayed.
-    fn hide(&mut self, why: Hidden, start: usize, end: usize) {
-        let mut text = String::new();
-        let mut at = start;
-        while at < end {
-            let (c, length) = self.input.char_at(at, end);
-            text.push(c);
-            at += length;
-        }
-        HiddenText::add(&mut self.unread.hidden, why, &text);
     }
 
     // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
