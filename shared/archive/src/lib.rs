@@ -85,7 +85,7 @@ pub use list::{DocumentList, FacetEntry, FolderContents, FolderEntry, FolderList
 pub use page_images::{PageImages, SourceFiles};
 pub use page_reading::{LineMention, PageReading, PlacedCell, PlacedSpan, ReadLine};
 pub use page_words::{PageWord, PageWords, StoredPage, WordLine};
-pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
+pub use read::{HiddenTextResponse, SectionDetails, StatResponse, TextResponse, TextScope};
 pub use read_request::{ReadRequest, RequestedPages};
 pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};

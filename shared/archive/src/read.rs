@@ -6,8 +6,8 @@ use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, format_pages, section_locator};
 use stemma_document::{
-    EvidenceSource, Extent, PageNo, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
-    SectionTree, SourceBody, text,
+    EvidenceSource, Extent, HiddenText, PageNo, PageSpan, Provenance, PublishedTree,
+    ReferenceTarget, Section, SectionTree, SourceBody, text,
 };
 use stemma_extract::CodecError;
 use stemma_store::work::reserve;
@@ -54,6 +54,16 @@ pub struct TextResponse {
     /// The text, if no pages were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// Text of a document that its pages have and nobody sees.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HiddenTextResponse {
+    /// The document's id.
+    pub doc_id: String,
+    /// Its file name.
+    pub name: String,
+    pub hidden: Vec<HiddenText>,
 }
 
 /// Details of a document, and of one of its sections.
@@ -113,6 +123,26 @@ pub struct SectionReference {
 }
 
 impl Archive {
+    /// Reads the text that nobody sees, of the pages that a locator names or of the whole document.
+    pub async fn hidden_text(&self, locator: &str) -> Result<HiddenTextResponse, ApiError> {
+        let (listed, published, fragment) = self.load_published(locator).await?;
+        let pages = match &fragment {
+            Some(Fragment::Pages(spans)) => Some(spans),
+            _ => None,
+        };
+        let source = self.load_source(&published).await?;
+        let source = source.ok_or_else(|| no_text(&listed))?;
+        let mut hidden = source.hidden().to_vec();
+        hidden.retain(|text| {
+            pages.is_none_or(|spans| spans.iter().any(|span| span.contains(text.page)))
+        });
+        Ok(HiddenTextResponse {
+            doc_id: published.version.doc.to_string(),
+            name: listed.label.clone(),
+            hidden,
+        })
+    }
+
     /// Reads the text that a locator names; without a fragment, the whole document.
     pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
         let (listed, published, fragment) = self.load_published(locator).await?;

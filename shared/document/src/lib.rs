@@ -29,6 +29,7 @@ pub mod figures;
 pub mod furniture;
 mod geometry;
 mod grid;
+mod hidden;
 mod ids;
 mod items;
 mod outline;
@@ -54,6 +55,7 @@ pub use fact::{Fact, FactFields, FactSource};
 pub use facts::{CoRegistrant, FactDefinition, FactTag, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect, Turn};
 pub use grid::{GridCell, GridLine};
+pub use hidden::{HiddenReason, HiddenText};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use items::{Boundary, BoundaryEvidence, FilingItem, ItemLink, ItemStatus, ItemTarget};
 pub use outline::{

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding::rounded;
-use crate::{GridLine, PageLabel, PageNo, PageOrigin, Pt, Recognition, Rect, Turn};
+use crate::{GridLine, HiddenText, PageLabel, PageNo, PageOrigin, Pt, Recognition, Rect, Turn};
 
 /// The detected format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Source {
     /// Document information and front matter, with lower-case keys. Untrusted.
     pub metadata: BTreeMap<String, String>,
     pub defects: Vec<Defect>,
+    /// In page order; only of PDF. Not all of a document with much of it.
+    #[serde(default)]
+    pub hidden: Vec<HiddenText>,
     pub encrypted: bool,
 }
 

@@ -96,6 +96,7 @@ impl Limits {
             links: Vec::new(),
             metadata,
             defects,
+            hidden: Vec::new(),
             encrypted: false,
         }
     }

@@ -3,7 +3,8 @@
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
 //! a version of their own, which stores these with the pages of a chunk, and so have those with the cells of tables, and
-//! those with pages that text recognition read, once or twice.
+//! those with pages that text recognition read, once or twice. A flag in the version says that the texts that nobody sees
+//! are stored in a frame after the header, which begins with its length.
 
 mod grids;
 
@@ -14,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_document::packed::{PackedError, pack, unpack};
 use stemma_document::{
-    ByteSpan, Defect, Extent, Heading, Link, OutlineItem, Page, PageOrigin, PageSpan, Recognition,
-    Source, SourceBody, SourceFormat, TextLines,
+    ByteSpan, Defect, Extent, Heading, HiddenText, Link, OutlineItem, Page, PageOrigin, PageSpan,
+    Recognition, Source, SourceBody, SourceFormat, TextLines,
 };
 
 // Increment when the layout or the content types change.
@@ -28,6 +29,8 @@ const VERSION_WITH_GRIDS: u8 = 5;
 const VERSION_WITH_RECOGNITION: u8 = 6;
 // The same, with the words whose figures two readers read differently.
 const VERSION_WITH_DISPUTED: u8 = 7;
+// Added to a version.
+const WITH_HIDDEN: u8 = 0x80;
 // The skew and the confidences of a page.
 type UndisputedRecognition = (i16, Vec<u8>);
 pub const PAGES_PER_CHUNK: usize = 64;
@@ -142,14 +145,18 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
         encrypted: source.encrypted,
         chunks,
     };
-    let (size, header) = encode_frame(&header)?;
-    Ok([
-        &[version][..],
-        &size.packed_bytes.to_le_bytes(),
-        &header,
-        &text,
-    ]
-    .concat())
+    let mut encoded = vec![version];
+    let mut append = |(size, frame): (ChunkEntry, Vec<u8>)| {
+        encoded.extend(size.packed_bytes.to_le_bytes());
+        encoded.extend(frame);
+    };
+    append(encode_frame(&header)?);
+    if !source.hidden.is_empty() {
+        append(encode_frame(&source.hidden)?);
+        encoded[0] |= WITH_HIDDEN;
+    }
+    encoded.extend(text);
+    Ok(encoded)
 }
 
 /// For each line the bytes from the end of the line before to its start, and its length plus one; 0 if it has none.
@@ -239,6 +246,7 @@ fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecE
 pub struct EncodedSource {
     header: SourceHeader,
     version: u8,
+    hidden: Vec<HiddenText>,
     // All chunks, concatenated.
     text: Bytes,
     chunk_offsets: Vec<usize>,
@@ -252,27 +260,24 @@ impl EncodedSource {
     /// [`CodecError::Version`] and [`CodecError::Damaged`].
     pub fn open(bytes: impl Into<Bytes>) -> Result<Self, CodecError> {
         let bytes: Bytes = bytes.into();
-        let version = match bytes.first() {
-            None => return Err(CodecError::Damaged("it is empty")),
-            Some(version @ VERSION..=VERSION_WITH_DISPUTED) => *version,
-            Some(other) => return Err(CodecError::Version(*other)),
+        let Some(first) = bytes.first() else {
+            return Err(CodecError::Damaged("it is empty"));
         };
-        let cut_short = CodecError::Damaged("its head is cut short");
-        let (size, _) = bytes[1..]
-            .split_first_chunk::<4>()
-            .ok_or(cut_short.clone())?;
-        let head_end = usize::try_from(u32::from_le_bytes(*size))
-            .ok()
-            .and_then(|size| size.checked_add(5));
-        let head_end = head_end
-            .filter(|end| *end <= bytes.len())
-            .ok_or(cut_short)?;
-        let header: SourceHeader = decode_frame(&bytes[5..head_end], MAX_FRAME_BYTES)?;
-        let text = bytes.slice(head_end..);
+        let version = first & !WITH_HIDDEN;
+        if !(VERSION..=VERSION_WITH_DISPUTED).contains(&version) {
+            return Err(CodecError::Version(*first));
+        }
+        let (header, mut start): (SourceHeader, usize) = decode_sized(&bytes, 1)?;
+        let mut hidden = Vec::new();
+        if version != *first {
+            (hidden, start) = decode_sized(&bytes, start)?;
+        }
+        let text = bytes.slice(start..);
         let chunk_offsets = chunk_offsets(&header, text.len())?;
         Ok(Self {
             header,
             version,
+            hidden,
             text,
             chunk_offsets,
         })
@@ -280,6 +285,11 @@ impl EncodedSource {
 
     pub fn header(&self) -> &SourceHeader {
         &self.header
+    }
+
+    /// Text of its pages that the eye does not see.
+    pub fn hidden(&self) -> &[HiddenText] {
+        &self.hidden
     }
 
     /// Pages or lines.
@@ -374,6 +384,7 @@ impl EncodedSource {
             links: head.links,
             metadata: head.metadata,
             defects: head.defects,
+            hidden: self.hidden,
             encrypted: head.encrypted,
         })
     }
@@ -492,6 +503,19 @@ fn chunk_offsets(head: &SourceHeader, text_bytes: usize) -> Result<Vec<usize>, C
     } else {
         Err(CodecError::Damaged("its text is cut short or too long"))
     }
+}
+
+// A frame that begins with its length, and where it ends.
+fn decode_sized<T: DeserializeOwned>(bytes: &[u8], start: usize) -> Result<(T, usize), CodecError> {
+    let cut_short = CodecError::Damaged("its head is cut short");
+    let rest = bytes.get(start..).unwrap_or_default();
+    let (size, rest) = rest.split_first_chunk::<4>().ok_or(cut_short.clone())?;
+    let size = usize::try_from(u32::from_le_bytes(*size)).ok();
+    let frame = size.and_then(|size| rest.get(..size)).ok_or(cut_short)?;
+    Ok((
+        decode_frame(frame, MAX_FRAME_BYTES)?,
+        start + 4 + frame.len(),
+    ))
 }
 
 fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, CodecError> {

@@ -95,6 +95,7 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
         links: Vec::new(),
         metadata: mark.into_iter().collect(),
         defects: Vec::new(),
+        hidden: Vec::new(),
         encrypted: false,
     };
     encode_source(&source).map_err(|error: CodecError| tesseract::failed(error.to_string()))

@@ -28,6 +28,27 @@ pub fn pdf_from_operators(bytes: &[u8]) -> Vec<u8> {
     write(&bodies)
 }
 
+/// A PDF with form fields, layers, annotations and attached files. It has no table of objects, so that any change is read.
+pub fn pdf_with_fields() -> Vec<u8> {
+    let bodies = [
+        "<</Type/Catalog/Pages 2 0 R/AcroForm<</XFA[]/DA(/F 9 Tf)/Fields[4 0 R]>>/OCProperties<</OCGs[5 0 R]/D<</OFF[5 0 R]>>>>\
+         /Names<</EmbeddedFiles<</Kids[<</Names[(a)<</UF(annex.pdf)>>]>>]>>>>>>",
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Annots[4 0 R\
+         <</Subtype/Widget/Rect[9 9 30 30]/FT/Btn/AS/On/Parent 4 0 R>>\
+         <</Subtype/Widget/Rect[9 99 300 120]/FT/Ch/Opt[[(a)(b)]]/V(a)/OC 6 0 R>>\
+         <</Subtype/FreeText/Rect[0 0 9 9]/Contents(note)>><</Subtype/FileAttachment/FS<</F(f)>>>>]>>",
+        "<</Subtype/Widget/Rect[72 600 300 700]/FT/Tx/Ff 4096/V(two\nlines)/Parent 4 0 R>>",
+        "<</Type/OCG/Usage<</View<</ViewState/ON>>>>>>",
+        "<</Type/OCMD/P/AllOn/OCGs[5 0 R]>>",
+    ];
+    let objects = bodies.iter().zip(1..);
+    let objects: String = objects
+        .map(|(body, number)| format!("{number} 0 obj\n{body}\nendobj\n"))
+        .collect();
+    format!("%PDF-1.7\n{objects}trailer\n<</Root 1 0 R>>\n").into_bytes()
+}
+
 /// A PDF of four pages with an outline. Each entry has six bytes, then its title: the targets of `/First`, `/Next`,
 /// `/Parent` and `/Dest`, the encoding of the title, and its length.
 pub fn pdf_from_outline(bytes: &[u8]) -> Vec<u8> {
@@ -183,6 +204,7 @@ pub fn source_from_text(bytes: &[u8]) -> Source {
         links,
         metadata: BTreeMap::new(),
         defects: Vec::new(),
+        hidden: Vec::new(),
         encrypted: false,
     }
 }

@@ -43,7 +43,7 @@ fn filings() -> Vec<Filing> {
     specs.map(|spec| generate(&spec)).collect()
 }
 
-/// Generated filings, plain and encrypted, and the uncompressed files of the other targets.
+/// Generated filings, plain and encrypted, a form, and the uncompressed files of the other targets.
 pub fn pdfs() -> Vec<Vec<u8>> {
     let encrypted = [Encryption::EmptyUserRc4, Encryption::EmptyUserAes256].map(|encryption| {
         generate(&Spec {
@@ -65,12 +65,13 @@ pub fn pdfs() -> Vec<Vec<u8>> {
         .chain(encrypted)
         .chain(operators)
         .chain(graphs)
+        .chain([inputs::pdf_with_fields()])
         .collect()
 }
 
 /// Text operators of every kind.
 pub fn operators() -> Vec<Vec<u8>> {
-    let pages: [&[u8]; 8] = [
+    let pages: [&[u8]; 10] = [
         b"BT /F1 12 Tf 72 700 Td (Item 1. Business) Tj 0 -20 Td (words and words) Tj ET",
         b"BT /F1 9 Tf 1 0 0 1 72 600 Tm [(Kern) -250 (ed) 20 (text)] TJ T* (next) ' 1 2 (last) \" ET",
         b"q 2 0 0 2 0 0 cm BT /F1 6 Tf 14 TL 3 Tr 2 Ts 90 Tz 1 Tc 2 Tw 30 300 TD (wide) Tj ET Q",
@@ -78,6 +79,8 @@ pub fn operators() -> Vec<Vec<u8>> {
         b"/Span<</ActualText(real)>>BDC BT /F1 10 Tf 72 400 Td (fake) Tj ET EMC /Artifact BMC BT (x) Tj ET EMC",
         b"BT /F1 10 Tf 72 400 Td (a) Tj ET BI /W 2 /H 2 /BPC 8 /CS /G ID abcd EI BT (b) Tj ET",
         b"BT /F1 10 Tf 72 700 Td (left) Tj 250 0 Td (right) Tj -250 -12 Td (left) Tj 250 0 Td (right) Tj ET",
+        b"1 g BT /F1 9 Tf 9 9 Td (white) Tj ET 0 0 .5 rg 0 0 99 20 re f 0 0 0 0 k 0 0 m 9 0 l 5 9 l h W n 7 Tr BT (clip) Tj ET",
+        b"/Cs cs .2 scn 9 w [2] 0 d 0 9 m 99 9 l S 1 1 1 rg 0 0 9 9 re 2 2 5 5 re f* /OC /L BDC BT /F1 1 Tf (tiny) Tj ET EMC",
         b"q q Q Q Q BT ET BT /F9 1e9 Tf 1e30 -1e30 Td (far) Tj 0 0 0 0 0 0 Tm (flat) Tj ET",
     ];
     let mut seeds: Vec<Vec<u8>> = pages.iter().map(|page| page.to_vec()).collect();

@@ -169,6 +169,7 @@ async fn publish_version(
         links,
         metadata,
         defects,
+        hidden: Vec::new(),
         encrypted: false,
     };
     let packed = stemma_extract::encode_source(&source).unwrap();

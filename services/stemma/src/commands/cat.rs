@@ -25,6 +25,7 @@ Examples:
   stemma cat 3M_2022_10K#t12         a table as Markdown (stemma table has CSV and JSON)
   stemma cat 3M_2022_10K --page 5-7  the same
   stemma cat 3M_2022_10K --structure its sections instead of text (stemma tree)
+  stemma cat 3M_2022_10K --hidden    text of its pages that nobody sees, such as white on white
   stemma cat 3M_2022_10K#p=5 --image -o page.png
                                      the picture of a page of a PDF
 
@@ -46,6 +47,10 @@ pub struct CatArgs {
     /// List the sections instead of the text.
     #[arg(long, group = "what")]
     structure: bool,
+    /// What pages of a PDF hide from the eye and is not read: white or covered text, and the like.
+    #[arg(long, conflicts_with = "own", conflicts_with = "section", conflicts_with = "item",
+        conflicts_with = "structure", conflicts_with = "image")]
+    hidden: bool,
     /// Only the text before the first subsection.
     #[arg(long)]
     own: bool,
@@ -76,6 +81,9 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     if args.image {
         return write_image(&reader, &args, context).await;
     }
+    if args.hidden {
+        return show_hidden(&reader, &args, context).await;
+    }
     let part = if args.own {
         TextScope::Own
     } else {
@@ -103,6 +111,28 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
         false if items.any(|item| item.boundary_unverifiable) => Exit::SomeFailed,
         false => Exit::Done,
     })
+}
+
+async fn show_hidden(
+    reader: &Archive,
+    args: &CatArgs,
+    context: &Context,
+) -> Result<Exit, CommandError> {
+    let output = &context.output;
+    let mut ended = Exit::Nothing;
+    for locator in &args.locators {
+        let view = reader.hidden_text(&part_of(args, locator)?).await?;
+        if !view.hidden.is_empty() {
+            ended = Exit::Done;
+        }
+        output.show(&view, || {
+            for hidden in &view.hidden {
+                let place = format!("page {}, {}", hidden.page, hidden.reason.description());
+                output.line(&format!("{}  {}", output.dim(&place), clean(&hidden.text)));
+            }
+        });
+    }
+    Ok(ended)
 }
 
 async fn write_image(

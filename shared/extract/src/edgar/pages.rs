@@ -53,6 +53,7 @@ pub(super) fn read(
         links: reader.links,
         metadata: submission.header.facts(),
         defects: reader.defects,
+        hidden: Vec::new(),
         encrypted: false,
     })
 }
@@ -203,6 +204,7 @@ fn text_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
         links: Vec::new(),
         metadata: Default::default(),
         defects: decoded.defects,
+        hidden: Vec::new(),
         encrypted: false,
     })
 }

@@ -97,6 +97,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         links,
         metadata: Default::default(),
         defects,
+        hidden: Vec::new(),
         encrypted: false,
     })
 }

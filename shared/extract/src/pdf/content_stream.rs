@@ -1,8 +1,6 @@
-//! Text-only interpreter of content streams: runs a page's operators and records the position of each character.
+//! Interpreter of content streams for text: runs a page's operators and records the position of each character.
 //!
-//! Paths, colors, shadings and images are skipped. Only text state, matrices and form XObjects matter.
-
-use std::rc::Rc;
+//! Paths, colors and images matter only where they tell whether text can be seen (`canvas`).
 
 use hayro_syntax::content::TypedIter;
 use hayro_syntax::content::ops::TypedInstruction;
@@ -10,12 +8,19 @@ use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream};
 use hayro_syntax::page::{Page, Resources};
 
 use super::actual_text::{ActualTextSpans, marked_content_id, replacement_text};
+use super::canvas::{Appearance, Canvas, GlyphFrame};
 use super::curved_text;
 use super::decode_limits::{DecodeBudget, StreamError};
-use super::font::{FontBook, TextFont, push_character};
+use super::font::{FontBook, push_character};
+use super::form_fields::{FormDefaults, place_values};
 use super::glyph::{Glyph, UNMAPPED, Writing};
+use super::graphics_state::{GraphicsState, NamedResources};
+use super::hidden_text::{HiddenPart, remove_hidden};
 use super::ink::Ink;
 use super::matrix::Matrix;
+use super::optional_content::OptionalContent;
+use super::page_box::PageBox;
+use super::path::Point;
 use super::pen::Pen;
 use super::structure_elements::StructureElements;
 use crate::Limits;
@@ -26,8 +31,6 @@ const MAX_SAVED_STATES: usize = 512;
 const MAX_OPERATORS: u32 = 20_000_000;
 // Per page, counting repetitions.
 const MAX_FORMS: u32 = 20_000;
-
-const MAX_NAMED_FONTS: usize = 32;
 
 // Height of the em and of the baseline of a line of text that fills an image.
 const IMAGE_EM: f64 = 0.8;
@@ -42,9 +45,25 @@ const PLACES_TEXT: [&[u8]; 10] = [
 #[derive(Default)]
 pub(super) struct PageText {
     pub(super) glyphs: Vec<Glyph>,
+    pub(super) hidden: Vec<HiddenPart>,
     pub(super) ink: Ink,
     // The first loss.
     pub(super) loss: Option<TextLoss>,
+}
+
+/// What the pages of a document share.
+pub(super) struct SharedParts {
+    layers: OptionalContent,
+    form: Option<FormDefaults>,
+}
+
+impl SharedParts {
+    pub(super) fn read(root: &Dict<'_>) -> Self {
+        Self {
+            layers: OptionalContent::read(root),
+            form: FormDefaults::read(root),
+        }
+    }
 }
 
 /// Why the text of a page is incomplete.
@@ -64,17 +83,21 @@ pub(super) enum TextLoss {
 pub(super) fn read_page_text<'a>(
     page: &Page<'a>,
     fonts: &mut FontBook<'a>,
+    shared: &SharedParts,
     budget: &DecodeBudget,
     limits: &Limits,
 ) -> PageText {
     let initial = Matrix(page.initial_transform(true).as_coeffs());
     let (width, height) = page.render_dimensions();
+    let whole = PageBox::around([(f32::default(), f32::default()), (width, height)]);
     let mut interpreter = Interpreter {
         fonts,
         budget,
         limits,
         page: (width, height),
-        state: GraphicsState::new(initial),
+        layers: &shared.layers,
+        canvas: Canvas::new(whole),
+        state: GraphicsState::new(initial, whole),
         text_matrix: Matrix::IDENTITY,
         line_matrix: Matrix::IDENTITY,
         operators: 0,
@@ -89,8 +112,16 @@ pub(super) fn read_page_text<'a>(
     }
     let content = interpreter.join_streams(&streams);
     interpreter.run(content, page.resources(), 0);
-    curved_text::straighten(&mut interpreter.out.glyphs);
-    interpreter.out
+    let mut text = interpreter.out;
+    text.hidden = remove_hidden(&mut text.glyphs, &interpreter.canvas);
+    curved_text::straighten(&mut text.glyphs);
+    if let Some(form) = &shared.form {
+        let room = limits.max_glyphs_per_page as usize;
+        if !place_values(page, form, &shared.layers, &mut text.glyphs, room) {
+            text.loss.get_or_insert(TextLoss::LimitExceeded);
+        }
+    }
+    text
 }
 
 fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
@@ -105,9 +136,6 @@ fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
         .collect()
 }
 
-// Fonts by name. Looking one up in the file costs more than showing its text.
-type NamedFontCache<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
-
 // An empty array is a blank page, not missing content.
 fn declares_content(page: &Dict<'_>) -> bool {
     page.contains_key("Contents")
@@ -116,41 +144,14 @@ fn declares_content(page: &Dict<'_>) -> bool {
             .is_none_or(|parts: Array<'_>| parts.raw_iter().next().is_some())
 }
 
-#[derive(Clone)]
-pub(super) struct GraphicsState<'a> {
-    matrix: Matrix,
-    font: Option<Rc<TextFont<'a>>>,
-    pub(super) size: f64,
-    char_spacing: f64,
-    word_spacing: f64,
-    pub(super) stretch: f64,
-    leading: f64,
-    pub(super) rise: f64,
-    pub(super) mode: i64,
-}
-
-impl GraphicsState<'_> {
-    fn new(matrix: Matrix) -> Self {
-        Self {
-            matrix,
-            font: None,
-            size: 0.0,
-            char_spacing: 0.0,
-            word_spacing: 0.0,
-            stretch: 1.0,
-            leading: 0.0,
-            rise: 0.0,
-            mode: 0,
-        }
-    }
-}
-
 struct Interpreter<'a, 'r> {
     fonts: &'r mut FontBook<'a>,
     budget: &'r DecodeBudget,
     limits: &'r Limits,
     // Width and height of the displayed page.
     page: (f32, f32),
+    layers: &'r OptionalContent,
+    canvas: Canvas,
     state: GraphicsState<'a>,
     text_matrix: Matrix,
     line_matrix: Matrix,
@@ -214,7 +215,7 @@ impl<'a> Interpreter<'a, '_> {
         content.extend_from_slice(END_OF_CONTENT);
         let mut saved: Vec<GraphicsState<'a>> = Vec::new();
         let mut unsaved = 0u32;
-        let mut font_cache = NamedFontCache::new();
+        let mut named = NamedResources::default();
         let mut instructions = TypedIter::new(&content);
         let mut ended = false;
         while let Some(instruction) = instructions.next() {
@@ -233,7 +234,7 @@ impl<'a> Interpreter<'a, '_> {
                     }
                 }
                 TypedInstruction::XObject(object) => self.draw_object(object.0, resources, depth),
-                TypedInstruction::InlineImage(_) => self.add_image(),
+                TypedInstruction::InlineImage(image) => self.add_image(image.0.dict()),
                 TypedInstruction::Fallback(operator) => {
                     ended = END_OF_CONTENT.trim_ascii() == &**operator;
                     if PLACES_TEXT.contains(&&**operator) {
@@ -241,19 +242,37 @@ impl<'a> Interpreter<'a, '_> {
                     }
                 }
                 TypedInstruction::TextFont(font) => {
-                    self.select_font(font.0, &font.1, resources, &mut font_cache);
+                    self.state.size = font.1.as_f64();
+                    self.state.font = named.font(font.0, resources, self.fonts, self.budget);
+                }
+                TypedInstruction::ColorSpaceNonStroke(name) => {
+                    let space = named.space(name.0, resources);
+                    self.state.paint.fill.select(space);
+                }
+                TypedInstruction::ColorSpaceStroke(name) => {
+                    let space = named.space(name.0, resources);
+                    self.state.paint.stroke.select(space);
                 }
                 TypedInstruction::BeginMarkedContent(_) => {
                     self.actual_text.begin(None, None, self.out.glyphs.len());
+                    self.canvas.layers.begin(false);
                 }
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
                     let text = replacement_text(marked.1, resources);
                     // Forms have identifiers of their own.
                     let mcid = marked_content_id(marked.1).filter(|_| depth == 0);
                     self.actual_text.begin(text, mcid, self.out.glyphs.len());
+                    let is_off = matches!((marked.0.as_ref(), marked.1), (b"OC", Object::Name(name))
+                        if self.layers.is_off(&resources.properties, name.as_ref()));
+                    self.canvas.layers.begin(is_off);
                 }
-                TypedInstruction::EndMarkedContent(_) => self.end_marked_content(),
-                TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
+                TypedInstruction::EndMarkedContent(_) => {
+                    self.end_marked_content();
+                    self.canvas.layers.end();
+                }
+                TypedInstruction::SetGraphicsState(name) => {
+                    named.apply_state(name.0, resources, &mut self.state, self.fonts, self.budget);
+                }
                 other => self.apply(&other),
             }
         }
@@ -274,9 +293,6 @@ impl<'a> Interpreter<'a, '_> {
                 let map = matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]);
                 self.state.matrix = map.then(self.state.matrix);
             }
-            TypedInstruction::CubicTo(_)
-            | TypedInstruction::CubicStartTo(_)
-            | TypedInstruction::CubicEndTo(_) => self.out.ink.curves += 1,
             TypedInstruction::BeginText(_) => self.set_line(Matrix::IDENTITY),
             TypedInstruction::SetTextMatrix(m) => {
                 self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]));
@@ -307,7 +323,17 @@ impl<'a> Interpreter<'a, '_> {
                 self.next_line(0.0, -self.state.leading);
                 self.show(text.2.as_bytes());
             }
-            _ => {}
+            other => {
+                let is_curve = matches!(
+                    other,
+                    TypedInstruction::CubicTo(_)
+                        | TypedInstruction::CubicStartTo(_)
+                        | TypedInstruction::CubicEndTo(_)
+                );
+                self.out.ink.curves += u32::from(is_curve);
+                let matrix = self.state.matrix;
+                self.canvas.apply(other, matrix, &mut self.state.paint);
+            }
         }
     }
 
@@ -320,54 +346,20 @@ impl<'a> Interpreter<'a, '_> {
         self.set_line(self.line_matrix.shifted(x, y));
     }
 
-    fn select_font(
-        &mut self,
-        name: &Name<'_>,
-        size: &Number,
-        resources: &Resources<'a>,
-        font_cache: &mut NamedFontCache<'a>,
-    ) {
-        self.state.size = size.as_f64();
-        let cached = font_cache
-            .iter()
-            .find(|(cached, _)| cached.as_slice() == name.as_ref());
-        if let Some((_, font)) = cached {
-            self.state.font.clone_from(font);
-            return;
-        }
-        self.state.font = resources
-            .get_font(name)
-            .and_then(|dict| self.fonts.font(&dict, self.budget));
-        if font_cache.len() < MAX_NAMED_FONTS {
-            font_cache.push((name.as_ref().to_vec(), self.state.font.clone()));
-        }
-    }
-
-    fn graphics_state(&mut self, name: &Name<'_>, resources: &Resources<'a>) {
-        let Some(state) = resources.get_ext_g_state(name) else {
-            return;
-        };
-        let Some(font) = state.get::<Array<'a>>("Font") else {
-            return;
-        };
-        let mut items = font.iter::<Object<'a>>();
-        if let (Some(Object::Dict(dict)), Some(Object::Number(size))) = (items.next(), items.next())
-        {
-            self.state.size = size.as_f64();
-            self.state.font = self.fonts.font(&dict, self.budget);
-        }
-    }
-
     fn draw_object(&mut self, name: &Name<'_>, resources: &Resources<'a>, depth: u32) {
         let Some(object) = resources.get_x_object(name) else {
             return;
         };
         let kind = object.dict().get::<Name<'_>>("Subtype");
+        let open = self.canvas.layers.depth();
+        let is_off = self.layers.is_off(object.dict(), b"OC");
+        self.canvas.layers.begin(is_off);
         match kind.as_deref() {
             Some(b"Form") => self.draw_form(&object, resources, depth),
-            Some(b"Image") => self.add_image(),
+            Some(b"Image") => self.add_image(object.dict()),
             _ => {}
         }
+        self.canvas.layers.end_to(open);
     }
 
     fn draw_form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: u32) {
@@ -384,14 +376,34 @@ impl<'a> Interpreter<'a, '_> {
         if let Some(map) = form.dict().get::<[f64; 6]>("Matrix") {
             self.state.matrix = Matrix(map).then(self.state.matrix);
         }
+        self.begin_form(form.dict());
         let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
         self.run(decoded.bytes, own.as_ref().unwrap_or(resources), depth + 1);
         (self.state, self.text_matrix, self.line_matrix) = saved;
     }
 
-    fn add_image(&mut self) {
-        self.out.ink.add_image(self.state.matrix, self.page);
-        self.actual_text.add_image(self.state.matrix);
+    // Clips with the box of the form, unless that is empty by mistake.
+    fn begin_form(&mut self, form: &Dict<'a>) {
+        if form.contains_key("Group") {
+            self.state.paint.begin_group();
+        }
+        let bounds = form.get::<[f64; 4]>("BBox");
+        if let Some([x0, y0, x1, y1]) = bounds
+            && x0 != x1
+            && y0 != y1
+        {
+            let matrix = self.state.matrix;
+            Canvas::clip_to_box([x0, y0, x1, y1], matrix, &mut self.state.paint);
+        }
+    }
+
+    fn add_image(&mut self, image: &Dict<'_>) {
+        let matrix = self.state.matrix;
+        self.canvas.add_image(image, matrix, &self.state.paint);
+        if !self.canvas.layers.is_off() {
+            self.out.ink.add_image(matrix, self.page);
+        }
+        self.actual_text.add_image(matrix);
     }
 
     fn end_marked_content(&mut self) {
@@ -407,6 +419,18 @@ impl<'a> Interpreter<'a, '_> {
         if !map.is_finite() || size <= 0.0 {
             return;
         }
+        let [across, up] = [map.0[2] * IMAGE_EM, map.0[3] * IMAGE_EM];
+        let writing = Writing::along(x, y);
+        let norm = map.x_scale();
+        let frame = GlyphFrame {
+            along: ((x / norm) as f32, (y / norm) as f32),
+            edges: [Point::default(), (across as f32, up as f32)],
+        };
+        let appearance = self.canvas.text(0, frame, &mut self.state.paint);
+        let appearance = self.canvas.appearance(Appearance {
+            color: None,
+            ..appearance
+        });
         let step = 1.0 / characters.len() as f64;
         for (index, character) in characters.into_iter().enumerate() {
             let (left, baseline) = map.apply(step * index as f64, IMAGE_BASELINE);
@@ -416,14 +440,14 @@ impl<'a> Interpreter<'a, '_> {
                 y: baseline as f32,
                 advance: (map.x_scale() * step) as f32,
                 size,
-                writing: Writing::along(x, y),
+                writing,
                 bold: false,
                 italic: false,
                 invisible: false,
+                hidden: None,
+                appearance,
             };
-            if self.is_on_page(&glyph) {
-                self.out.glyphs.push(glyph);
-            }
+            self.out.glyphs.push(glyph);
         }
     }
 
@@ -455,7 +479,10 @@ impl<'a> Interpreter<'a, '_> {
             return;
         };
         let map = self.text_matrix.then(self.state.matrix);
-        let pen = Pen::new(map, &self.state, &font);
+        let mut pen = Pen::new(map, &self.state, &font);
+        if let Some(pen) = &mut pen {
+            self.choose_appearance(pen, font.is_type3);
+        }
         let mut along = 0.0;
         let mut offset = 0;
         while offset < bytes.len() {
@@ -491,32 +518,29 @@ impl<'a> Interpreter<'a, '_> {
         self.text_matrix = self.text_matrix.shifted(x, y);
     }
 
+    // Programs of Type 3 glyphs choose colors, and nothing states their size.
+    fn choose_appearance(&mut self, pen: &mut Pen, is_type3: bool) {
+        let paint = &mut self.state.paint;
+        let mut appearance = self.canvas.text(self.state.mode, pen.frame, paint);
+        appearance.color = appearance.color.filter(|_| !is_type3);
+        appearance.has_size = !is_type3;
+        pen.glyph.appearance = self.canvas.appearance(appearance);
+    }
+
     // Characters of one code share its advance evenly.
     fn place_glyphs(&mut self, pen: &Pen, text: &[char], along: f64, own: f64) {
         let share = 1.0 / text.len() as f64;
         for (index, character) in text.iter().enumerate() {
             let (x, y) = pen.at(along, own * share * index as f64);
             let advance = (own * share * pen.length).abs() as f32;
-            let glyph = Glyph {
+            self.out.glyphs.push(Glyph {
                 text: *character,
                 x: x as f32,
                 y: y as f32,
                 advance,
                 ..pen.glyph
-            };
-            if self.is_on_page(&glyph) {
-                self.out.glyphs.push(glyph);
-            }
+            });
         }
-    }
-
-    fn is_on_page(&self, glyph: &Glyph) -> bool {
-        let (width, height) = self.page;
-        let slack = glyph.size.min(4.0) * 0.5;
-        glyph.x >= -slack
-            && glyph.y >= -slack
-            && glyph.x <= width + slack
-            && glyph.y <= height + slack
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) struct TextFont<'a> {
     /// Height of the em for font size 1. Differs from 1 only for Type 3 fonts.
     pub(super) em: f32,
     pub(super) horizontal: bool,
+    /// Its glyphs are drawings, whose size and color are not known.
+    pub(super) is_type3: bool,
 }
 
 impl<'a> TextFont<'a> {
@@ -63,6 +65,7 @@ impl<'a> TextFont<'a> {
             italic: style.italic,
             em: 1.0,
             horizontal,
+            is_type3,
         };
         if is_type3 {
             new.em = finite(type3::em_height(&new.font, dict, budget, |code| {

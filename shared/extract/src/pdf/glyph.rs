@@ -1,9 +1,12 @@
 //! Positioned characters, the output of the content stream interpreter.
 
-use stemma_document::Turn;
+use stemma_document::{HiddenReason, Turn};
 
 /// A code without a known character. It keeps its position in a word.
 pub(super) const UNMAPPED: char = '\u{fffd}';
+
+// In ems: glyphs that are farther apart are of different words.
+const MAX_GAP: f32 = 0.25;
 
 /// The direction of a line on the displayed page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,11 +118,23 @@ pub(super) struct Glyph {
     pub(super) writing: Writing,
     pub(super) bold: bool,
     pub(super) italic: bool,
-    /// Text render mode 3.
+    /// Cannot be seen, and may be what text recognition read on a picture.
     pub(super) invisible: bool,
+    /// Why it cannot be seen.
+    pub(super) hidden: Option<HiddenReason>,
+    /// The number of its look on the canvas.
+    pub(super) appearance: u32,
 }
 
 impl Glyph {
+    /// Whether `next` is in the same word, if it comes next in the file.
+    pub(super) fn is_followed_by(&self, next: &Self) -> bool {
+        let (u, v) = self.writing.to_line(self.x, self.y);
+        let (next_u, next_v) = self.writing.to_line(next.x, next.y);
+        let slack = MAX_GAP * self.size;
+        (next_u - u - self.advance).abs() <= slack && (next_v - v).abs() <= slack
+    }
+
     /// This glyph of a displayed page of `width` and `height`, on the page turned until `base` runs to the right.
     pub(super) fn seen_along(&self, base: Direction, width: f32, height: f32) -> Self {
         let (x, y) = match base {

@@ -1,30 +1,40 @@
 //! PDF to [`Source`].
 //!
 //! The bytes are checked (`decode_limits`) and opened by hayro-syntax. Each page's operators are run for text only
-//! (`content_stream`, `font`), and `rows`, `columns` and `words` build lines from the glyphs. Document structures
-//! (`outline`, `destinations`, `links`, `labels`, `info`) come from the same open file. lopdf is used only for files
-//! that the first parser cannot read (`fallback`).
+//! (`content_stream`, `font`), and `rows`, `columns` and `words` build lines from the glyphs. `canvas` keeps what else is
+//! painted, from which `visibility` and `hidden_text` tell the text that nobody sees; `form_fields` adds the values of
+//! forms. Document structures (`outline`, `destinations`, `links`, `labels`, `info`, `unread`) come from the same open
+//! file. lopdf is used only for files that the first parser cannot read (`fallback`).
 //!
 //! Pages are independent of each other. A `font::FontBook` belongs to one thread.
 
 mod actual_text;
+mod canvas;
+mod color;
 mod columns;
 mod content_stream;
 mod curved_text;
 mod decode_limits;
 mod destinations;
 mod fallback;
+mod field_box;
 mod font;
+mod form_fields;
 mod glyph;
 mod glyph_mapping;
+mod graphics_state;
+mod hidden_text;
 mod info;
 mod ink;
 mod labels;
 mod links;
 mod matrix;
 mod numbered_names;
+mod optional_content;
 mod outline;
+mod page_box;
 mod page_layout;
+mod path;
 mod pen;
 mod placed_words;
 mod quality;
@@ -33,6 +43,8 @@ mod rows;
 mod strings;
 mod structure_elements;
 mod type3;
+mod unread;
+mod visibility;
 mod words;
 
 #[cfg(test)]

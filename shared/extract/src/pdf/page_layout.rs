@@ -21,7 +21,7 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     let direction = main_direction(glyphs);
     // Few: there are 360 directions.
     let mut groups: Vec<(Writing, Vec<LineGlyph>)> = Vec::new();
-    for glyph in visible_glyphs(glyphs) {
+    for glyph in glyphs {
         let glyph = glyph.seen_along(direction, width, height);
         let mark = LineGlyph::from_glyph(&glyph);
         match groups
@@ -71,7 +71,7 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
 
 fn main_direction(glyphs: &[Glyph]) -> Direction {
     let mut counts = Direction::ALL.map(|direction| (0_usize, Reverse(direction)));
-    for glyph in visible_glyphs(glyphs).filter(|glyph| glyph.text != ' ') {
+    for glyph in glyphs.iter().filter(|glyph| glyph.text != ' ') {
         counts[glyph.writing.direction as usize].0 += 1;
     }
     let most = counts.into_iter().max();
@@ -82,14 +82,6 @@ fn main_direction(glyphs: &[Glyph]) -> Direction {
 pub(super) fn is_invisible(glyphs: &[Glyph]) -> bool {
     let mut letters = glyphs.iter().filter(|glyph| glyph.text != ' ').peekable();
     letters.peek().is_some() && letters.all(|glyph| glyph.invisible)
-}
-
-// Invisible text is the OCR layer of a scan. Next to visible text it is noise or an injection.
-fn visible_glyphs(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
-    let any = glyphs
-        .iter()
-        .any(|glyph| !glyph.invisible && glyph.text != ' ');
-    glyphs.iter().filter(move |glyph| !any || !glyph.invisible)
 }
 
 fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Option<Line> {

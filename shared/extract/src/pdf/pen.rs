@@ -1,14 +1,19 @@
 //! Turns positions in a string into points on the displayed page.
 
-use super::content_stream::GraphicsState;
+use super::canvas::GlyphFrame;
 use super::font::TextFont;
 use super::glyph::{Glyph, Writing};
+use super::graphics_state::GraphicsState;
 use super::matrix::Matrix;
+
+// In ems: half the height of capitals, a little less than that of the tallest.
+const HALF_BODY: f64 = 0.325;
 
 /// Common values of all glyphs of one string.
 pub(super) struct Pen {
     map: Matrix,
     pub(super) glyph: Glyph,
+    pub(super) frame: GlyphFrame,
     pub(super) length: f64,
     rise: f64,
     stretch: f64,
@@ -54,11 +59,28 @@ impl Pen {
             writing,
             bold: font.bold || state.mode == 2,
             italic: font.italic || slanted,
-            invisible: state.mode == 3,
+            invisible: false,
+            hidden: None,
+            appearance: 0,
+        };
+        let norm = x.hypot(y);
+        let half = state.size * f64::from(font.em) * HALF_BODY;
+        // In vertical writing the pen is at the middle of the glyph.
+        let (across_x, across_y, edges) = if font.horizontal {
+            (c * half, d * half, [0, 2])
+        } else {
+            (a * half, b * half, [-1, 1])
+        };
+        let frame = GlyphFrame {
+            along: ((x / norm) as f32, (y / norm) as f32),
+            edges: edges
+                .map(f64::from)
+                .map(|by| ((by * across_x) as f32, (by * across_y) as f32)),
         };
         Some(Self {
             map,
             glyph,
+            frame,
             length,
             rise: state.rise,
             stretch: state.stretch,
@@ -71,7 +93,6 @@ impl Pen {
         if self.horizontal {
             self.map.apply(along + inside * self.stretch, self.rise)
         } else {
-            // In vertical writing the pen is at the middle of the glyph.
             self.map.apply(0.0, along + inside)
         }
     }

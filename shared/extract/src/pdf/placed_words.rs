@@ -93,6 +93,8 @@ fn glyphs(word: &PlacedWord) -> Vec<Glyph> {
         bold: word.bold,
         italic: word.italic,
         invisible: false,
+        hidden: None,
+        appearance: 0,
     };
     let letters = word.text.chars().enumerate();
     let mut all: Vec<Glyph> = letters

@@ -7,16 +7,17 @@ use std::thread;
 use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use stemma_document::{
-    Defect, Link, Page, PageNo, PageOrigin, Source, SourceBody, SourceFormat, furniture,
+    Defect, HiddenText, Link, Page, PageNo, PageOrigin, Source, SourceBody, SourceFormat, furniture,
 };
 
-use super::content_stream::{TextLoss, read_page_text};
+use super::content_stream::{SharedParts, TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
+use super::hidden_text::{HiddenPart, describe};
 use super::ink::Ink;
 use super::page_layout::{is_invisible, lay_out};
-use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality};
+use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality, unread};
 use crate::{ExtractError, Limits};
 
 // Pages per unit of work, and pages per thread, since each thread loads its own fonts.
@@ -24,6 +25,8 @@ const PAGES_AT_ONCE: usize = 8;
 const PAGES_PER_THREAD: usize = 32;
 // Each thread needs its own large stack, and the address space is limited.
 const MAX_THREADS: usize = 4;
+// Further pages with hidden text are only counted.
+const MAX_HIDDEN_TEXTS: usize = 1_000;
 
 pub(super) fn read(
     bytes: &[u8],
@@ -74,9 +77,13 @@ pub(super) fn read(
             },
         );
     }
+    let hidden = hidden_texts(&mut pages);
     let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
     furniture::mark(&mut pages);
-    Ok(assemble(&pdf, pages, defects, is_encrypted(bytes), limits))
+    Ok(Source {
+        hidden,
+        ..assemble(&pdf, pages, defects, is_encrypted(bytes), limits)
+    })
 }
 
 /// Opens a file that has pages, from the header on.
@@ -247,6 +254,7 @@ fn is_encrypted(bytes: &[u8]) -> bool {
 
 struct ExtractedPage {
     page: Page,
+    hidden: Vec<HiddenPart>,
     loss: Option<TextLoss>,
     ink: Ink,
     invisible: bool,
@@ -269,6 +277,7 @@ fn read_pages(
     threads: usize,
 ) -> Option<Vec<ExtractedPage>> {
     let pages: Vec<_> = pdf.pages().iter().collect();
+    let shared = SharedParts::read(&root_of(pdf));
     let threads = threads
         .clamp(1, MAX_THREADS)
         .min(pages.len() / PAGES_PER_THREAD);
@@ -277,7 +286,7 @@ fn read_pages(
         return Some(
             pages
                 .iter()
-                .map(|page| read_page(page, &mut fonts, budget, limits))
+                .map(|page| read_page(page, &mut fonts, &shared, budget, limits))
                 .collect(),
         );
     }
@@ -292,7 +301,7 @@ fn read_pages(
             };
             let pages = pages
                 .iter()
-                .map(|page| read_page(page, &mut fonts, budget, limits));
+                .map(|page| read_page(page, &mut fonts, &shared, budget, limits));
             read.push((part, pages.collect::<Vec<_>>()));
         }
     };
@@ -322,6 +331,7 @@ fn read_pages(
 fn read_page<'a>(
     page: &hayro_syntax::page::Page<'a>,
     fonts: &mut FontBook<'a>,
+    shared: &SharedParts,
     budget: &DecodeBudget,
     limits: &Limits,
 ) -> ExtractedPage {
@@ -329,6 +339,7 @@ fn read_page<'a>(
     if budget.is_expired() {
         return ExtractedPage {
             page: Page::default(),
+            hidden: Vec::new(),
             loss: None,
             ink: Ink::default(),
             invisible: false,
@@ -337,11 +348,12 @@ fn read_page<'a>(
         };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let text = read_page_text(page, fonts, budget, limits);
+        let text = read_page_text(page, fonts, shared, budget, limits);
         let laid_out = lay_out(width, height, &text.glyphs);
         let garbled = quality::is_garbled(&laid_out);
         ExtractedPage {
             page: laid_out,
+            hidden: text.hidden,
             loss: text.loss,
             ink: text.ink,
             invisible: is_invisible(&text.glyphs),
@@ -355,6 +367,7 @@ fn read_page<'a>(
         let page = lay_out(width, height, &[]);
         ExtractedPage {
             page,
+            hidden: Vec::new(),
             loss: Some(TextLoss::Unreadable),
             ink: Ink::default(),
             invisible: false,
@@ -381,13 +394,14 @@ fn reread_bad_pages(
     if other.pages().len() != pages.len() {
         return;
     }
+    let shared = SharedParts::read(&root_of(&other));
     let mut fonts = FontBook::new();
     for (read, page) in pages
         .iter_mut()
         .zip(other.pages().iter())
         .filter(|(read, _)| read.is_bad())
     {
-        let second = read_page(page, &mut fonts, budget, limits);
+        let second = read_page(page, &mut fonts, &shared, budget, limits);
         if quality::readable_chars(&second.page) > quality::readable_chars(&read.page)
             && !second.garbled
         {
@@ -397,10 +411,12 @@ fn reread_bad_pages(
 }
 
 fn collect_defects(pages: &[ExtractedPage], limits: &Limits) -> Vec<Defect> {
-    let mut all = pages
-        .iter()
-        .enumerate()
-        .filter_map(|(index, read)| page_defect(read, PageNo::from_index(index)));
+    let mut all = pages.iter().enumerate().flat_map(|(index, read)| {
+        let page = PageNo::from_index(index);
+        page_defect(read, page)
+            .into_iter()
+            .chain(hidden_defect(read, page))
+    });
     let mut defects: Vec<Defect> = all.by_ref().take(limits.max_defects as usize).collect();
     let more = all.count();
     if more > 0 {
@@ -465,6 +481,34 @@ fn page_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
     })
 }
 
+fn hidden_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
+    (!read.hidden.is_empty()).then(|| Defect {
+        code: "pdf.hidden_text".into(),
+        page: Some(page),
+        detail: describe(&read.hidden),
+    })
+}
+
+fn hidden_texts(pages: &mut [ExtractedPage]) -> Vec<HiddenText> {
+    let numbered = pages.iter_mut().enumerate();
+    let texts = numbered.flat_map(|(index, read)| {
+        let page = PageNo::from_index(index);
+        std::mem::take(&mut read.hidden)
+            .into_iter()
+            .map(move |part| HiddenText {
+                page,
+                text: part.text,
+                reason: part.reason,
+            })
+    });
+    texts.take(MAX_HIDDEN_TEXTS).collect()
+}
+
+fn root_of(pdf: &Pdf) -> Dict<'_> {
+    let root = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
+    root.unwrap_or_default()
+}
+
 fn assemble(
     pdf: &Pdf,
     mut pages: Vec<Page>,
@@ -472,10 +516,7 @@ fn assemble(
     encrypted: bool,
     limits: &Limits,
 ) -> Source {
-    let root = pdf
-        .xref()
-        .get::<Dict<'_>>(pdf.xref().root_id())
-        .unwrap_or_default();
+    let root = root_of(pdf);
     for (page, label) in pages
         .iter_mut()
         .zip(labels::read_labels(&root, pdf.pages().len()))
@@ -484,6 +525,7 @@ fn assemble(
     }
     let destinations = Destinations::new(pdf, &pages, root.clone(), limits);
     let outline = outline::read_outline(pdf, &root, &destinations, limits);
+    defects.extend(unread::find_unread(pdf, &root));
     let links = all_links(pdf, &pages, &destinations, limits);
     let budgets = [
         (
@@ -510,6 +552,7 @@ fn assemble(
         links,
         metadata: info::read_info(pdf.metadata()),
         defects,
+        hidden: Vec::new(),
         encrypted,
     }
 }

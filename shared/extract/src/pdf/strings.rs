@@ -1,22 +1,36 @@
 //! Text strings of document structures: outline titles, labels, document information.
 
 const MAX_CHARACTERS: usize = 500;
+const MAX_TEXT_BYTES: usize = 20_000;
 
 /// Decodes a text string (ISO 32000-2, 7.9.2.2: UTF-16 or UTF-8 with a byte order mark, else PDFDocEncoding). Removes
 /// control and bidi characters, collapses white space, and keeps at most 500 characters.
 pub(super) fn decode_text_string(bytes: &[u8]) -> String {
     // More than enough bytes for the characters that are kept.
     let bytes = bytes.get(..16 * MAX_CHARACTERS).unwrap_or(bytes);
+    clean(&decode(bytes))
+        .chars()
+        .take(MAX_CHARACTERS)
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
+/// Decodes a text string of several lines, each as [`decode_text_string`] does, from its first 20,000 bytes.
+pub(super) fn decode_text_lines(bytes: &[u8]) -> Vec<String> {
+    let text = decode(bytes.get(..MAX_TEXT_BYTES).unwrap_or(bytes));
+    text.split(['\r', '\n']).map(clean).collect()
+}
+
+fn decode(bytes: &[u8]) -> String {
     match bytes {
-        [0xfe, 0xff, rest @ ..] => clean(&utf16(rest, u16::from_be_bytes)),
-        [0xff, 0xfe, rest @ ..] => clean(&utf16(rest, u16::from_le_bytes)),
-        [0xef, 0xbb, 0xbf, rest @ ..] => clean(&String::from_utf8_lossy(rest)),
-        plain => clean(
-            &plain
-                .iter()
-                .filter_map(|byte| pdf_doc_character(*byte))
-                .collect::<String>(),
-        ),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        plain => plain
+            .iter()
+            .filter_map(|byte| pdf_doc_character(*byte))
+            .collect(),
     }
 }
 
@@ -39,11 +53,8 @@ fn clean(text: &str) -> String {
             _ => {}
         }
     }
-    out.chars()
-        .take(MAX_CHARACTERS)
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
+    out.truncate(out.trim_end().len());
+    out
 }
 
 fn is_shown(c: char) -> bool {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use stemma_document::{
-    DisputedWord, Emphasis, GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun,
-    Turn, Word,
+    DisputedWord, Emphasis, GridCell, GridLine, HiddenReason, Line, LineRole, PageLabel, Pt, Rect,
+    StyleRun, Turn, Word,
 };
 
 use super::*;
@@ -69,6 +69,33 @@ fn sources_round_trip() {
         let packed = EncodedSource::open(bytes).unwrap();
         assert_eq!(packed.extent(), source.extent());
         assert_eq!(packed.decode().unwrap(), source);
+    }
+}
+
+#[test]
+fn hidden_texts_are_stored_with_sources_of_every_version() {
+    let hidden = vec![HiddenText {
+        page: stemma_document::PageNo::new(1).unwrap(),
+        text: "nobody sees this".into(),
+        reason: HiddenReason::SameColor,
+    }];
+    for source in [paged(1), lined(2)] {
+        let plain = encode_source(&source).unwrap();
+        let source = Source {
+            hidden: hidden.clone(),
+            ..source
+        };
+        let bytes = encode_source(&source).unwrap();
+        let packed = EncodedSource::open(bytes.clone()).unwrap();
+        assert_eq!(packed.hidden(), hidden);
+        assert_eq!(packed.decode().unwrap(), source);
+        // Without them a source is stored as before.
+        assert_eq!(bytes[0], plain[0] | WITH_HIDDEN);
+        assert_eq!(EncodedSource::open(plain).unwrap().hidden(), []);
+        for length in 0..bytes.len().min(200) {
+            let cut = EncodedSource::open(bytes[..length].to_vec());
+            assert!(cut.is_err(), "{length}");
+        }
     }
 }
 

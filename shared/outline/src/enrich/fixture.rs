@@ -20,6 +20,7 @@ fn source(format: SourceFormat, body: SourceBody) -> Source {
         links: vec![],
         metadata,
         defects: vec![],
+        hidden: Vec::new(),
         encrypted: false,
     }
 }

@@ -180,6 +180,7 @@ impl Doc {
             links: self.links.clone(),
             metadata: BTreeMap::new(),
             defects: Vec::new(),
+            hidden: Vec::new(),
             encrypted: false,
         }
     }
@@ -232,6 +233,7 @@ pub fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
         links: Vec::new(),
         metadata: BTreeMap::new(),
         defects: Vec::new(),
+        hidden: Vec::new(),
         encrypted: false,
     }
 }

@@ -119,6 +119,7 @@ pub(super) fn document(source: &Source, pages: &[Page], range: std::ops::Range<u
         links: links.collect(),
         metadata: source.metadata.clone(),
         defects: Vec::new(),
+        hidden: Vec::new(),
         encrypted: false,
     }
 }

@@ -4,12 +4,16 @@ use super::*;
 
 #[test]
 fn invisible_text_is_used_only_without_visible_text() {
-    let hidden = "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n";
-    let both = hidden.to_owned() + "BT 0 Tr ET " + &text_at(72.0, 700.0, "seen");
+    let picture = SCAN.replace("612 0 0 792 0 0", "200 0 0 40 60 640");
+    let hidden = &(picture + "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n");
+    let both = hidden.clone() + "BT 0 Tr ET " + &text_at(72.0, 700.0, "seen");
     assert_eq!(texts(hidden), ["hidden"]);
     assert_eq!(texts(&both), ["seen"]);
     let pdf = PdfFixture::with_pages(&[hidden, &both]).build();
-    assert_eq!(defects(&source(&pdf)), [("pdf.text_invisible", 1)]);
+    assert_eq!(
+        defects(&source(&pdf)),
+        [("pdf.text_invisible", 1), ("pdf.hidden_text", 2)]
+    );
 }
 
 #[test]
@@ -19,7 +23,7 @@ fn forms_are_read_and_recursion_is_bounded() {
     fixture.resources = format!("/XObject<</X {number} 0 R>>");
     let body = "BT /F1 10 Tf (inside) Tj ET /X Do";
     let fixture = fixture.object(&format!(
-        "<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream",
+        "<</Subtype/Form/BBox[0 0 99 9]/Length {}>>stream\n{body}\nendstream",
         body.len()
     ));
     let source = source(&fixture.build());

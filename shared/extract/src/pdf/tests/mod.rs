@@ -4,6 +4,8 @@ mod content;
 mod directions;
 mod files;
 mod fonts;
+mod forms;
+mod hidden;
 mod limits;
 mod lines;
 mod navigation;

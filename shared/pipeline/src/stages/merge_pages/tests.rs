@@ -56,6 +56,7 @@ fn merged(before: Page, code: &str, after: Page) -> Source {
         links: Vec::new(),
         metadata: Default::default(),
         defects: vec![defect],
+        hidden: Vec::new(),
         encrypted: false,
     };
     put(&mut source, PageNo::FIRST, after, OcrMode::Auto);

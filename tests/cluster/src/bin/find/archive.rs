@@ -199,6 +199,7 @@ impl SyntheticArchive {
             links: Vec::new(),
             metadata: Default::default(),
             defects: Vec::new(),
+            hidden: Vec::new(),
             encrypted: false,
         };
         let packed = stemma_extract::encode_source(&source)?;
