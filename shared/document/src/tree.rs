@@ -213,8 +213,9 @@ impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
     /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 9] = [
+        const NOTES: [&str; 10] = [
             "edgar.parts_skipped",
+            "html.pictures",
             "ocr.no_engine",
             "ocr.no_model",
             "ocr.recognized",

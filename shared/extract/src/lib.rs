@@ -33,6 +33,7 @@ mod recognize_request;
 mod sandbox;
 mod source_codec;
 pub mod text;
+mod text_pages;
 
 pub use cpu_time::{CpuTime, resident_bytes};
 pub use detect::{detect_format, extract};

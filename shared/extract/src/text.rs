@@ -6,7 +6,8 @@ use stemma_document::{Source, SourceFormat};
 use stemma_reading::text_headings::find_headings;
 
 use crate::decode::DecodedText;
-use crate::edgar::{PartCleaner, is_table_mark, text_pages};
+use crate::edgar::tags::{PartCleaner, is_table_mark};
+use crate::text_pages::text_pages;
 use crate::{ExtractError, Limits};
 
 const FORM_FEED: char = '\u{c}';

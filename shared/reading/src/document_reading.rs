@@ -47,7 +47,7 @@ impl DocumentReading {
             SourceBody::Lines(text) => {
                 let mut lines = read_lines(text.lines.iter().map(String::as_str));
                 let texts = text.lines.iter().map(String::as_str);
-                let marks = settle_marks([texts.zip(lines.iter().copied())]);
+                let marks = settle_marks(std::iter::once(texts.zip(lines.iter().copied())));
                 let own = marks.first().copied().unwrap_or_default();
                 let (tables, table_lines) = read_text_tables(text, &lines, own, is_cancelled);
                 for (line, kind) in table_lines {

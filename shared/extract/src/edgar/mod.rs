@@ -9,10 +9,7 @@
 
 mod lines;
 mod pages;
-mod tags;
-
-pub(crate) use self::pages::text_pages;
-pub(crate) use self::tags::{PartCleaner, is_table_mark};
+pub(crate) mod tags;
 
 use stemma_document::Source;
 use stemma_edgar::{FullSubmission, PartKind};

@@ -73,7 +73,7 @@ impl PartCleaner {
 }
 
 /// Whether a page of a printed text ends here.
-pub(super) fn is_page_mark(line: &str) -> bool {
+pub(crate) fn is_page_mark(line: &str) -> bool {
     let line = line.trim_start();
     line.get(..6)
         .is_some_and(|tag| tag.eq_ignore_ascii_case("<PAGE>"))

@@ -1,20 +1,25 @@
 //! Colors of text and of the ground behind it.
 
-use cssparser::color::{parse_hash_color, parse_named_color};
+use cssparser::Parser;
+use cssparser::color::{OPAQUE, parse_hash_color, parse_named_color};
+use cssparser_color::{Color, hsl_to_rgb};
 
 // Between the strongest and the weakest channel of a color with a hue. `#1d1c1d` is printed as black.
 const MIN_SPREAD: u8 = 64;
 // Channels of two colors that nobody can tell apart differ by less.
 const MIN_CONTRAST: u8 = 13;
-// Alpha of what cannot be seen.
-const MIN_ALPHA: f32 = 0.05;
+// Degrees.
+const FULL_TURN: f32 = 360.0;
+/// Opacity of what cannot be seen.
+pub(super) const MIN_ALPHA: f32 = 0.05;
 
 /// What text or a ground is painted with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Paint {
     Solid([u8; 3]),
     Transparent,
     /// A picture, or a color that is not computed here.
+    #[default]
     Unknown,
 }
 
@@ -30,8 +35,8 @@ impl Paint {
         if let Some(hex) = text.strip_prefix('#') {
             return Self::from_hex(hex);
         }
-        if let Some((function, inside)) = text.split_once('(') {
-            return Some(Self::from_function(function, inside.trim_end_matches(')')));
+        if text.contains('(') {
+            return Some(Self::from_function(text));
         }
         if let Ok((red, green, blue)) = parse_named_color(text) {
             return Some(Self::Solid([red, green, blue]));
@@ -52,7 +57,7 @@ impl Paint {
             return Self::Unknown;
         };
         let lower = text.to_ascii_lowercase();
-        if ["url(", "gradient(", "image", "var("]
+        if ["url(", "gradient(", "image(", "image-set(", "var("]
             .iter()
             .any(|picture| lower.contains(picture))
         {
@@ -79,43 +84,28 @@ impl Paint {
     fn with_alpha(color: [u8; 3], alpha: f32) -> Self {
         match alpha {
             alpha if alpha < MIN_ALPHA => Self::Transparent,
-            alpha if alpha < 1.0 => Self::Unknown,
+            alpha if alpha < OPAQUE => Self::Unknown,
             _ => Self::Solid(color),
         }
     }
 
-    // `rgb(0, 51, 102)`, `rgb(0 51 102 / 50%)`, `hsl(210deg 100% 20%)`.
-    fn from_function(function: &str, inside: &str) -> Self {
-        let mut numbers = [0.0_f32, 0.0, 0.0, 1.0];
-        let parts = inside
-            .split([',', ' ', '/'])
-            .filter(|part| !part.is_empty());
-        let mut count = 0;
-        for part in parts {
-            let number = part.strip_suffix('%').unwrap_or(part);
-            let number = number.strip_suffix("deg").unwrap_or(number);
-            let (Some(slot), Ok(number)) = (numbers.get_mut(count), number.parse::<f32>()) else {
-                return Self::Unknown;
-            };
-            let is_percent = part.ends_with('%');
-            *slot = match (is_percent, function.len()) {
-                (true, 3 | 4) if count < 3 && function.starts_with(['r', 'R']) => number * 2.55,
-                (true, _) => number / 100.0,
-                (false, _) => number,
-            };
-            count += 1;
-        }
-        let [first, second, third, alpha] = numbers;
-        let is = |name: &str| {
-            count >= 3 && function.len() >= 3 && function[..3].eq_ignore_ascii_case(name)
-        };
-        // Conversions saturate: browsers clamp channels, too.
-        match () {
-            () if is("rgb") => {
-                Self::with_alpha([first, second, third].map(|c| c.round() as u8), alpha)
+    // `rgb(0, 51, 102)`, `hsl(210deg 100% 20% / 50%)`. Colors of wider gamuts are not computed.
+    fn from_function(text: &str) -> Self {
+        match Color::parse(&mut Parser::new(text)) {
+            Ok(Color::Rgba(rgba)) => {
+                Self::with_alpha([rgba.red, rgba.green, rgba.blue], rgba.alpha)
             }
-            () if is("hsl") => Self::with_alpha(hsl(first, second, third), alpha),
-            () => Self::Unknown,
+            Ok(Color::Hsl(hsl)) => {
+                let share =
+                    |part: Option<f32>| part.filter(|part| part.is_finite()).unwrap_or_default();
+                let hue = share(hsl.hue).rem_euclid(FULL_TURN) / FULL_TURN;
+                let (red, green, blue) =
+                    hsl_to_rgb(hue, share(hsl.saturation), share(hsl.lightness));
+                let color =
+                    [red, green, blue].map(|part| (part * f32::from(u8::MAX)).round() as u8);
+                Self::with_alpha(color, hsl.alpha.unwrap_or(OPAQUE))
+            }
+            _ => Self::Unknown,
         }
     }
 
@@ -140,16 +130,6 @@ impl Paint {
     }
 }
 
-// Degrees and shares (CSS Color 4, HSL to RGB).
-fn hsl(hue: f32, saturation: f32, lightness: f32) -> [u8; 3] {
-    [0.0, 8.0, 4.0].map(|n| {
-        let k = (n + hue / 30.0).rem_euclid(12.0);
-        let spread = saturation * lightness.min(1.0 - lightness);
-        let share = lightness - spread * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
-        (share * 255.0).round() as u8
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +149,7 @@ mod tests {
             "rgba(0, 0, 999, 1)",
             "hsl(240, 100%, 50%)",
             "hsl(240deg 100% 50%)",
+            "hsl(-480 100% 50%)",
         ] {
             assert_eq!(Paint::parse(value.as_bytes()), blue, "{value}");
         }
@@ -180,6 +161,7 @@ mod tests {
             ("oklch(40% 0.268 34.568deg)", Some(Paint::Unknown)),
             ("var(--text)", Some(Paint::Unknown)),
             ("rgb(0,0)", Some(Paint::Unknown)),
+            ("hsl(1e999deg 100% 50%)", Some(Paint::Solid([255, 0, 0]))),
             ("inherit", None),
             ("#é0", None),
         ] {

@@ -1,6 +1,6 @@
 //! What an element declares about its look: defaults of HTML, old attributes, rules of style sheets and its own style.
 
-use super::color::Paint;
+use super::color::{MIN_ALPHA, Paint};
 use super::css::{Property, Rule};
 use super::elements::Name;
 use super::hidden::Hidden;
@@ -15,8 +15,8 @@ const HEADING_SIZES: [f32; 6] = [2.0, 1.5, 1.17, 1.0, 0.83, 0.67];
 const LIST_INDENT: f32 = 30.0;
 // Bounds of sizes in points: a hostile file may ask for anything.
 const SIZES: std::ops::RangeInclusive<f32> = 1.0..=100.0;
-// Opacity of what cannot be seen.
-const MIN_OPACITY: f32 = 0.05;
+// Percent that cuts all of a box from each side.
+const HALF: f32 = 50.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Display {
@@ -86,6 +86,8 @@ pub(super) struct Declared {
     width: Option<Length>,
     transform: Transform,
     covers: Covers,
+    // Whether a property of the box is declared that few boxes have.
+    is_rare: bool,
     pub(super) display: Option<Display>,
     pub(super) break_before: bool,
     pub(super) break_after: bool,
@@ -114,12 +116,14 @@ impl Declared {
         for rule in rules {
             declared.read_properties(&rule.normal);
         }
-        declared.read_style(style, false);
+        // Nearly no style has any, so their marks are only looked for where they are.
+        let has_important = memchr::memchr(b'!', style).is_some();
+        declared.read_style(style, has_important, false);
         for rule in rules {
             declared.read_properties(&rule.important);
         }
-        if memchr::memchr(b'!', style).is_some() {
-            declared.read_style(style, true);
+        if has_important {
+            declared.read_style(style, true, true);
         }
         if tag.name.is_cell() {
             // Rows of tables have their own distance.
@@ -151,12 +155,14 @@ impl Declared {
                 declared.bold = Some(true);
                 let size = HEADING_SIZES.get(usize::from(level).wrapping_sub(1));
                 declared.size = size.map(|size| Length::Em(*size));
-                declared.above[MARGIN] = Some(Length::Em(0.8));
-                declared.below[MARGIN] = Some(Length::Em(0.8));
+                let margin = Some(Length::Em(0.8));
+                declared.above[MARGIN] = margin;
+                declared.below[MARGIN] = margin;
             }
             Name::P => {
-                declared.above[MARGIN] = Some(Length::Em(1.0));
-                declared.below[MARGIN] = Some(Length::Em(1.0));
+                let margin = Some(Length::Em(1.0));
+                declared.above[MARGIN] = margin;
+                declared.below[MARGIN] = margin;
             }
             Name::Pre => {
                 declared.pre = Some(true);
@@ -193,6 +199,7 @@ impl Declared {
             self.color = self.color.or(Some(Paint::LINK));
         } else if is(b"aria-hidden") {
             self.covers.aria = value.eq_ignore_ascii_case(b"true");
+            self.is_rare = true;
         }
     }
 
@@ -203,14 +210,14 @@ impl Declared {
     }
 
     // The declarations of an element, either those with `!important` or the others.
-    fn read_style(&mut self, style: &[u8], important: bool) {
+    fn read_style(&mut self, style: &[u8], has_marks: bool, important: bool) {
         for declaration in style.split(|byte| *byte == b';') {
             let Some(colon) = memchr::memchr(b':', declaration) else {
                 continue;
             };
             let key = declaration[..colon].trim_ascii();
             let value = &declaration[colon + 1..];
-            let mark = memchr::memchr(b'!', value);
+            let mark = has_marks.then(|| memchr::memchr(b'!', value)).flatten();
             if mark.is_some() != important {
                 continue;
             }
@@ -258,6 +265,10 @@ impl Declared {
                 self.is_raised = is(b"super");
                 self.is_low = is(b"bottom");
             }
+            b"background-color" => {
+                let ground = Paint::parse(value);
+                self.ground = ground.filter(|paint| *paint != Paint::Transparent);
+            }
             b"text-transform" => self.upper = Some(is(b"uppercase")),
             b"page-break-before" | b"break-before" => self.break_before = is_break(value),
             b"page-break-after" | b"break-after" => self.break_after = is_break(value),
@@ -269,10 +280,6 @@ impl Declared {
     fn read_rare_property(&mut self, key: &[u8], value: &[u8]) {
         let is = |word: &[u8]| value.eq_ignore_ascii_case(word);
         match key {
-            b"background-color" => {
-                let ground = Paint::parse(value);
-                self.ground = ground.filter(|paint| *paint != Paint::Transparent);
-            }
             b"background" => {
                 let ground = Some(Paint::parse_background(value));
                 self.ground = ground.filter(|paint| *paint != Paint::Transparent);
@@ -296,7 +303,7 @@ impl Declared {
                 let opacity = std::str::from_utf8(value)
                     .ok()
                     .and_then(|text| text.parse::<f32>().ok());
-                self.covers.opacity = opacity.is_some_and(|opacity| opacity < MIN_OPACITY);
+                self.covers.opacity = opacity.is_some_and(|opacity| opacity < MIN_ALPHA);
             }
             b"overflow" => self.covers.overflow = is(b"hidden") || is(b"clip"),
             b"max-height" => self.covers.no_height = is_nothing(value),
@@ -304,8 +311,9 @@ impl Declared {
             b"clip" => self.covers.clip = is_empty_rect(value),
             b"clip-path" | b"-webkit-clip-path" => self.covers.clip_path = is_empty_shape(value),
             b"content-visibility" => self.covers.content = is(b"hidden"),
-            _ => {}
+            _ => return,
         }
+        self.is_rare = true;
     }
 
     // `italic bold 10pt/1.2 Times`.
@@ -343,13 +351,15 @@ impl Declared {
     /// The style of an element inside of one with the style `outer`.
     pub(super) fn apply(&self, name: Name, outer: &Style) -> Style {
         let mut style = *outer;
-        style.zoom = (outer.zoom * self.transform.scale).clamp(0.01, 100.0);
-        let inherited = outer.size * self.transform.scale;
+        if self.is_rare {
+            style.zoom = (outer.zoom * self.transform.scale).clamp(0.01, 100.0);
+            style.size *= self.transform.scale;
+        }
         style.size = match self.size {
             Some(Length::Points(points)) => points * style.zoom,
-            Some(size) => size.points(inherited, inherited),
-            None if self.is_script => (inherited * 0.7).max(*SIZES.start()),
-            None => inherited,
+            Some(size) => size.points(style.size, style.size),
+            None if self.is_script => style.size * 0.7,
+            None => style.size,
         };
         style.size = style.size.clamp(*SIZES.start(), *SIZES.end());
         style.is_script |= self.is_script;
@@ -360,7 +370,10 @@ impl Declared {
         style.italic = self.italic.unwrap_or(outer.italic);
         // As in browsers, an element inside cannot remove the underline.
         style.underlined |= self.underlined;
-        style.color = self.color.unwrap_or(outer.color);
+        if let Some(color) = self.color {
+            style.color = color;
+            style.colored = color.has_hue();
+        }
         style.ground = self.ground.unwrap_or(outer.ground);
         style.linked |= self.linked;
         style.upper = self.upper.unwrap_or(outer.upper);
@@ -369,9 +382,7 @@ impl Declared {
         style.align = self.align.unwrap_or(outer.align);
         style.at_bottom |= self.is_absolute() && self.offsets.bottom.is_some();
         if name.is_cell() {
-            style.left = 0.0;
-            style.right = 0.0;
-            style.first = 0.0;
+            (style.left, style.right, style.first) = Default::default();
         }
         if self.is_block(name) || name.is_cell() {
             let sides = |lengths| sum_points(lengths, style.size, CONTENT_WIDTH);
@@ -389,38 +400,44 @@ impl Declared {
     // Why nothing inside is displayed.
     fn hides(&self, name: Name) -> Option<Hidden> {
         let covers = &self.covers;
-        let is_box =
-            self.is_block(name) || self.is_absolute() || self.display == Some(Display::InlineBlock);
-        let has_no_area = || {
-            let is_low = covers.no_height || self.height.is_some_and(Length::is_nothing);
-            let is_narrow = covers.no_width || self.width.is_some_and(Length::is_nothing);
-            is_box && (is_low || is_narrow)
-        };
-        let is_away = self.position != Position::Static
-            && [self.offsets.left, self.offsets.top]
-                .into_iter()
-                .flatten()
-                .any(Length::is_away);
         match () {
             () if name.is_data() => Some(Hidden::Data),
             // Scripts display a page that hides all of itself.
             () if matches!(name, Name::Html | Name::Body) => None,
             () if self.display == Some(Display::None) => Some(Hidden::Display),
             () if name == Name::Spare => Some(Hidden::Element),
+            () if self.left[MARGIN].is_some_and(Length::is_away) => Some(Hidden::Position),
+            () if !self.is_rare => None,
             () if covers.aria => Some(Hidden::Aria),
             () if covers.opacity => Some(Hidden::Opacity),
             () if covers.clip_path || covers.clip && self.is_absolute() => Some(Hidden::Clip),
-            () if self.transform.is_flat && (is_box || name.is_cell()) => Some(Hidden::Scale),
-            () if is_away
-                || self.transform.is_away
-                || self.left[MARGIN].is_some_and(Length::is_away) =>
-            {
-                Some(Hidden::Position)
+            () if self.transform.is_flat && (self.is_box(name) || name.is_cell()) => {
+                Some(Hidden::Scale)
             }
-            () if covers.overflow && has_no_area() => Some(Hidden::Area),
+            () if self.is_away() => Some(Hidden::Position),
+            () if covers.overflow && self.has_no_area(name) => Some(Hidden::Area),
             () if covers.content => Some(Hidden::Display),
             () => None,
         }
+    }
+
+    fn is_away(&self) -> bool {
+        let sides = [self.offsets.left, self.offsets.top];
+        let mut is_away = sides.into_iter().flatten().any(Length::is_away);
+        is_away &= self.position != Position::Static;
+        is_away || self.transform.is_away
+    }
+
+    // Has sides, which text within a line has not.
+    fn is_box(&self, name: Name) -> bool {
+        self.is_block(name) || self.is_absolute() || self.display == Some(Display::InlineBlock)
+    }
+
+    fn has_no_area(&self, name: Name) -> bool {
+        let sides = [self.height, self.width].into_iter().flatten();
+        let mut is_flat = self.covers.no_height || self.covers.no_width;
+        is_flat |= sides.into_iter().any(Length::is_nothing);
+        is_flat && self.is_box(name)
     }
 
     /// Space before and after an element within a line, in points.
@@ -448,7 +465,7 @@ impl Declared {
     pub(super) fn picture_size(&self, style: &Style) -> (Option<f32>, Option<f32>) {
         let side = |length| match length {
             Some(Length::Percent(_)) | None => None,
-            Some(length) => Some(length.points(style.size, 0.0)),
+            Some(length) => Some(length.own_points(style.size)),
         };
         (side(self.width), side(self.height))
     }
@@ -457,7 +474,7 @@ impl Declared {
     pub(super) fn inline_width(&self, style: &Style) -> Option<f32> {
         match (self.display, self.width) {
             (Some(Display::InlineBlock), Some(Length::Points(points))) => {
-                Some((points * style.zoom).clamp(0.0, MAX_LENGTH))
+                Some((points * style.zoom).abs().min(MAX_LENGTH))
             }
             _ => None,
         }
@@ -485,7 +502,7 @@ impl Declared {
         let points = |lengths: [Option<Length>; 2]| -> f32 {
             let lengths = lengths.into_iter().flatten();
             lengths
-                .map(|length| length.points(style.size, 0.0).max(0.0))
+                .map(|length| length.own_points(style.size).max(0.0))
                 .sum()
         };
         (points(self.above), points(self.below))
@@ -494,14 +511,15 @@ impl Declared {
     /// The least height of a block, in points.
     pub(super) fn height(&self, style: &Style) -> f32 {
         self.height
-            .map_or(0.0, |height| height.points(style.size, 0.0).max(0.0))
+            .map(|height| height.own_points(style.size).max(0.0))
+            .unwrap_or_default()
     }
 
     /// Width as a share of the surrounding box, or `None` if it is not stated.
     pub(super) fn width_share(&self) -> Option<f32> {
         match self.width? {
             Length::Percent(percent) => Some((percent / 100.0).clamp(0.0, 1.0)),
-            length => Some((length.points(INITIAL_SIZE, 0.0) / CONTENT_WIDTH).clamp(0.0, 1.0)),
+            length => Some((length.own_points(INITIAL_SIZE) / CONTENT_WIDTH).clamp(0.0, 1.0)),
         }
     }
 }
@@ -567,22 +585,28 @@ fn lengths_inside<'v>(
 
 // `rect(0, 0, 0, 0)`: from top, right, bottom and left, each from the top or left edge.
 fn is_empty_rect(value: &[u8]) -> bool {
-    let points = |length: Option<Length>| length.map(|length| length.points(INITIAL_SIZE, 0.0));
-    let sides: Option<Vec<f32>> =
-        lengths_inside(value, b"rect(").and_then(|sides| sides.map(points).collect());
+    let sides: Option<Vec<f32>> = lengths_inside(value, b"rect(").and_then(|sides| {
+        sides
+            .map(|length| length.map(|length| length.points(INITIAL_SIZE, CONTENT_WIDTH)))
+            .collect()
+    });
     match sides.as_deref() {
-        Some(&[top, right, bottom, left]) => bottom - top <= 1.0 || right - left <= 1.0,
+        Some(&[top, right, bottom, left]) => (bottom - top).min(right - left) <= 1.0,
         _ => false,
     }
 }
 
 // `inset(50%)` and `circle(0)` leave nothing.
 fn is_empty_shape(value: &[u8]) -> bool {
-    let is_half = |length: Option<Length>| matches!(length, Some(Length::Percent(percent)) if percent >= 50.0);
-    let insets = lengths_inside(value, b"inset(").map(|sides| sides.collect::<Vec<_>>());
     let radius = lengths_inside(value, b"circle(").and_then(|mut sides| sides.next().flatten());
-    insets.is_some_and(|sides| !sides.is_empty() && sides.into_iter().all(is_half))
-        || radius.is_some_and(Length::is_nothing)
+    let insets: Option<Vec<_>> = lengths_inside(value, b"inset(").map(Iterator::collect);
+    let is_cut = insets.is_some_and(|sides| {
+        !sides.is_empty()
+            && sides
+                .iter()
+                .all(|length| matches!(length, Some(Length::Percent(percent)) if *percent >= HALF))
+    });
+    is_cut || radius.is_some_and(Length::is_nothing)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub(super) enum Name {
     IxHeader,
     IxText,
     Li,
+    Link,
     List,
     Other,
     P,
@@ -90,6 +91,7 @@ impl Name {
             b"ix:header" | b"ix:hidden" => Self::IxHeader,
             b"ix:nonnumeric" => Self::IxText,
             b"li" => Self::Li,
+            b"link" => Self::Link,
             b"p" => Self::P,
             b"page" => Self::Page,
             b"pre" | b"listing" | b"plaintext" | b"xmp" => Self::Pre,
@@ -114,8 +116,8 @@ impl Name {
             b"address" | b"article" | b"aside" | b"caption" | b"details" | b"fieldset"
             | b"figcaption" | b"figure" | b"footer" | b"form" | b"header" | b"legend" | b"main"
             | b"nav" | b"section" | b"summary" => Self::Block,
-            b"area" | b"base" | b"col" | b"embed" | b"input" | b"link" | b"meta" | b"param"
-            | b"source" | b"track" | b"wbr" => Self::Void,
+            b"area" | b"base" | b"col" | b"embed" | b"input" | b"meta" | b"param" | b"source"
+            | b"track" | b"wbr" => Self::Void,
             name if name.starts_with(b"ix:") => Self::IxFact,
             _ => Self::Other,
         }
@@ -160,7 +162,7 @@ impl Name {
     pub(super) fn is_void(self) -> bool {
         matches!(
             self,
-            Self::Br | Self::Hr | Self::Img | Self::Page | Self::Void
+            Self::Br | Self::Hr | Self::Img | Self::Link | Self::Page | Self::Void
         )
     }
 
@@ -195,7 +197,12 @@ impl Name {
                 !(next.is_raw_text()
                     || matches!(
                         next,
-                        Self::Hidden | Self::Spare | Self::Other | Self::Void | Self::Img
+                        Self::Hidden
+                            | Self::Img
+                            | Self::Link
+                            | Self::Other
+                            | Self::Spare
+                            | Self::Void
                     ))
             }
             // Only one heading can be open.

@@ -1,6 +1,7 @@
 //! The encoding of an HTML file, and characters with their bytes in it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use stemma_document::Defect;
@@ -66,6 +67,18 @@ impl<'a> Input<'a> {
             is_utf8,
             is_file: true,
         }
+    }
+
+    /// The text of a range, with references decoded.
+    pub(super) fn text(&self, range: Range<usize>) -> String {
+        let mut text = String::new();
+        let mut at = range.start;
+        while at < range.end {
+            let (c, length) = self.char_at(at, range.end);
+            text.push(c);
+            at += length;
+        }
+        text
     }
 
     /// The character at byte `at`, with references decoded, and its bytes.

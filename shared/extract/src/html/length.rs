@@ -31,6 +31,11 @@ impl Length {
         length < 0.0
     }
 
+    /// In points where there is nothing that percentages refer to.
+    pub(super) fn own_points(self, size: f32) -> f32 {
+        self.points(size, 0.0)
+    }
+
     /// Whether it is at most a pixel, whatever the font.
     pub(super) fn is_nothing(self) -> bool {
         match self {

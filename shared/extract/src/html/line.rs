@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
 
-use super::placed::{Frame, PlacedLine};
+use super::placed::{DESCENT, Frame, PlacedLine};
 use super::style::{Align, Style};
 use super::unread::Unread;
 
@@ -19,8 +19,6 @@ const PITCH: f32 = 0.6;
 const SPACE: f32 = 0.25;
 // Text that is wider than its box by more is wrapped: widths are averages.
 const MAX_OVERFLOW: f32 = 1.25;
-// The part of a line below its baseline.
-const DESCENT_SHARE: f32 = 0.2;
 
 /// A line under construction, then waiting for its place. Positions are relative to its start.
 #[derive(Debug, Clone, Default)]
@@ -92,8 +90,8 @@ impl<'a> TextLine<'a> {
         self.size.max(1.0)
     }
 
-    /// Adds the character at `bytes`, or makes room for a space.
-    pub(super) fn push(&mut self, c: char, style: &Style, bytes: ByteSpan) {
+    /// Adds the character at `bytes` to the text in a look, or makes room for a space.
+    pub(super) fn push(&mut self, c: char, style: &Style, run: StyleRun, bytes: ByteSpan) {
         if c.is_whitespace() {
             self.push_space(c, style);
             return;
@@ -130,7 +128,7 @@ impl<'a> TextLine<'a> {
                 x1: self.cursor,
             }),
         }
-        self.push_run(end, style);
+        self.push_run(StyleRun { end, ..run });
         if !style.is_script {
             self.size = self.size.max(style.size);
         }
@@ -161,15 +159,16 @@ impl<'a> TextLine<'a> {
         self.cursor = self.cursor.max(place);
     }
 
-    fn push_run(&mut self, end: u32, style: &Style) {
-        let run = StyleRun {
-            end,
-            size: Pt::new(style.size),
-            bold: style.bold,
-            emphasis: style.emphasis(),
-        };
+    fn push_run(&mut self, run: StyleRun) {
         match self.runs.last_mut() {
-            Some(last) if StyleRun { end, ..*last } == run => last.end = end,
+            Some(last)
+                if StyleRun {
+                    end: run.end,
+                    ..*last
+                } == run =>
+            {
+                last.end = run.end;
+            }
             _ => self.runs.push(run),
         }
     }
@@ -184,9 +183,13 @@ impl<'a> TextLine<'a> {
         }
     }
 
+    fn indent(&self) -> f32 {
+        self.left.max(0.0)
+    }
+
     /// Width of the text on one line.
     pub(super) fn width(&self) -> f32 {
-        self.cursor + self.left.max(0.0)
+        self.cursor + self.indent()
     }
 
     /// Rows that the text takes in a box.
@@ -196,7 +199,7 @@ impl<'a> TextLine<'a> {
     }
 
     fn room(&self, width: f32) -> f32 {
-        (width - self.left.max(0.0) - self.right.max(0.0)).max(self.size() * 4.0)
+        (width - self.indent() - self.right.max(0.0)).max(self.size() * 4.0)
     }
 
     /// Height of the text in a box of a width, in points.
@@ -215,12 +218,12 @@ impl<'a> TextLine<'a> {
         glue: bool,
     ) -> Range<u32> {
         let height = cell.height(width);
-        self.row_height = Some(self.row_height.unwrap_or(0.0).max(height));
+        self.row_height = Some(self.row_height.unwrap_or_default().max(height));
         self.above = self.above.max(cell.above);
         cell.align_in(x, width);
         let before = self.words.last().map_or(f32::NEG_INFINITY, |word| word.x1);
         let size = cell.size();
-        let first = cell.words.first().map_or(0.0, |word| word.x0);
+        let first = cell.words.first().map(|word| word.x0).unwrap_or_default();
         let gap = first - before;
         // Cells are apart in the file. Text that overflows its column must not hide that.
         let shift = match () {
@@ -266,14 +269,14 @@ impl<'a> TextLine<'a> {
         };
         self.size = self.size.max(cell.size);
         self.at_bottom |= cell.at_bottom;
-        self.cursor = self.words.last().map_or(0.0, |word| word.x1);
+        self.cursor = self.words.last().map(|word| word.x1).unwrap_or_default();
         start..offset(self.text.len())
     }
 
     /// Moves the words to where they are in a box at `x` of a width, and folds them into its rows.
     fn align_in(&mut self, x: f32, width: f32) {
         let room = self.room(width);
-        let left = x + self.left.max(0.0);
+        let left = x + self.indent();
         if self.row_height.is_some() {
             for word in &mut self.words {
                 word.x0 += left;
@@ -336,7 +339,7 @@ impl<'a> TextLine<'a> {
     /// The line in its box on a page.
     pub(super) fn place_in(mut self, frame: &Frame) -> (PlacedLine, Vec<TextLink<'a>>) {
         // Indentations are those of boxes around, which the place of the box has already.
-        (self.left, self.right, self.first) = (0.0, 0.0, 0.0);
+        (self.left, self.right, self.first) = Default::default();
         let size = self.size();
         let baseline = frame.baseline(size);
         let is_wrapped = frame.has_width && self.cursor > frame.width * MAX_OVERFLOW;
@@ -345,7 +348,7 @@ impl<'a> TextLine<'a> {
         } else {
             self.cursor
         };
-        let top = baseline + LINE_HEIGHT * size * DESCENT_SHARE - LINE_HEIGHT * size;
+        let top = baseline - (LINE_HEIGHT - DESCENT) * size;
         let (mut line, links) = self.place(frame.x, top, width);
         if frame.is_turned {
             line.role = LineRole::Across;

@@ -31,8 +31,9 @@ mod unread;
 mod tests;
 
 use memchr::memmem;
-use stemma_document::{Defect, Source, SourceBody, SourceFormat, furniture};
+use stemma_document::{Defect, Page, Source, SourceBody, SourceFormat, furniture};
 
+use self::css::StyleSheets;
 use self::encoding::{Input, defect};
 use self::pages::{PageBreaks, PageLimits, PageMaker};
 use self::reader::Reader;
@@ -63,22 +64,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     let mut defects = Vec::new();
     let input = Input::new(bytes, &mut defects);
     let breaks = find_page_breaks(&input.bytes);
-    let maker = PageMaker::new(
-        breaks,
-        PageLimits {
-            pages: limits.max_pages as usize,
-            links: limits.max_links as usize,
-            anchors: limits.max_destinations as usize,
-        },
-    );
-    let mut tokens = Tokenizer::new(&input.bytes);
-    let mut reader = Reader::new(
-        &input,
-        maker,
-        breaks == PageBreaks::Rules,
-        limits.max_lines as usize,
-    );
-    reader.read(&mut tokens);
+    let (reader, tokens) = read_tokens(&input, breaks, limits);
     note_reading(&reader, &tokens, limits, &mut defects);
     let mut maker = reader.into_pages();
     if maker.breaks == PageBreaks::Made && maker.pages.len() > 1 {
@@ -90,23 +76,8 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     unread.extend(maker.unread.picture_defects());
     let links = maker.take_links();
     let mut pages = maker.pages;
-    if pages.is_empty() {
-        let details: Vec<&str> = unread.iter().map(|gap| gap.detail.as_str()).collect();
-        return Err(ExtractError::new(
-            "html.no_text",
-            match details.first() {
-                None => "the file displays no text".to_owned(),
-                Some(_) => format!("the file displays no text: {}", details.join("; ")),
-            },
-            "check how the file was made or copied",
-        ));
-    }
-    if let Some(message) = server_page::message(&input, &pages) {
-        return Err(ExtractError::new(
-            "html.not_a_document",
-            format!("the file is a page of a web server and not a document: it says “{message}”"),
-            "fetch the document again",
-        ));
+    if let Some(error) = refuse(&input, &pages, &unread) {
+        return Err(error);
     }
     defects.extend(unread);
     if !input.is_file {
@@ -129,6 +100,57 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         hidden: Vec::new(),
         encrypted: false,
     })
+}
+
+/// Reads the tokens of a file, from the start again with its style sheets if it has any.
+fn read_tokens<'a>(
+    input: &'a Input<'a>,
+    breaks: PageBreaks,
+    limits: &Limits,
+) -> (Reader<'a>, Tokenizer<'a>) {
+    let limit = PageLimits {
+        pages: limits.max_pages as usize,
+        links: limits.max_links as usize,
+        anchors: limits.max_destinations as usize,
+    };
+    let start = |sheets| {
+        Reader::new(
+            input,
+            PageMaker::new(breaks, limit),
+            sheets,
+            breaks == PageBreaks::Rules,
+            limits.max_lines as usize,
+        )
+    };
+    let mut tokens = Tokenizer::new(&input.bytes);
+    let mut reader = start(None);
+    if !reader.read(&mut tokens) {
+        tokens = Tokenizer::new(&input.bytes);
+        reader = start(Some(StyleSheets::read(&input.bytes)));
+        reader.read(&mut tokens);
+    }
+    (reader, tokens)
+}
+
+/// Why what a file displays is not the text of a document.
+fn refuse(input: &Input<'_>, pages: &[Page], unread: &[Defect]) -> Option<ExtractError> {
+    if pages.is_empty() {
+        let details: Vec<&str> = unread.iter().map(|gap| gap.detail.as_str()).collect();
+        return Some(ExtractError::new(
+            "html.no_text",
+            match details.first() {
+                None => "the file displays no text".to_owned(),
+                Some(_) => format!("the file displays no text: {}", details.join("; ")),
+            },
+            "check how the file was made or copied",
+        ));
+    }
+    let message = server_page::message(input, pages)?;
+    Some(ExtractError::new(
+        "html.not_a_document",
+        format!("the file is a page of a web server and not a document: it says “{message}”"),
+        "fetch the document again",
+    ))
 }
 
 fn note_reading(

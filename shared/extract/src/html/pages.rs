@@ -162,8 +162,8 @@ impl<'a> PageMaker<'a> {
         let (width, least) = size.unwrap_or((WIDTH, HEIGHT));
         let mut placed = self.place_lines(page, (width, least), placed);
         for (frame, to) in boxes {
-            let (x0, y0) = (frame.x, frame.top());
-            let rect = Rect::new(x0, y0, x0 + frame.width, y0 + frame.height);
+            let top = frame.top();
+            let rect = Rect::new(frame.x, top, frame.x + frame.width, top + frame.height);
             self.push_link(page, rect, to);
         }
         let height = if lines.is_empty() {
@@ -208,7 +208,7 @@ impl<'a> PageMaker<'a> {
     ) -> Vec<Line> {
         let mut placed = Vec::with_capacity(lines.len());
         for (frame, mut text) in lines {
-            let top = Some(Pt::new(frame.top().max(0.0)));
+            let top = Some(Pt::new(frame.top()));
             for name in std::mem::take(&mut text.anchors) {
                 self.add_anchor(name, Destination { page, y: top });
             }

@@ -7,13 +7,13 @@ use stemma_document::{ByteSpan, Emphasis, Line, Page, Pt, WordReading};
 
 use super::declared::Offsets;
 use super::length::Length;
+use super::line::LINE_HEIGHT;
 use crate::pdf::{PlacedWord, lay_out_words};
 
 // Points. Smaller boxes are figures.
 const MIN_PAGE: f32 = 300.0;
-// Typical descent of text faces, and the ascent within a line of normal height, in ems.
-const DESCENT: f32 = 0.22;
-const ASCENT: f32 = 0.95;
+/// Typical descent of text faces, in ems.
+pub(super) const DESCENT: f32 = 0.22;
 // More words than a page has. They are read in the order of the file, to bound the work.
 const MAX_WORDS: usize = 20_000;
 // In ems: lines whose baselines differ by less are in one row, and a space before the next cell stays free.
@@ -21,7 +21,7 @@ const SAME_ROW: f32 = 0.3;
 const GAP: f32 = 0.4;
 
 /// A box in points from the top left corner of its page.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Frame {
     pub(super) x: f32,
     /// Its top; of a box with a bottom only, its bottom.
@@ -50,14 +50,10 @@ impl Frame {
 
     pub(super) fn page_of_size(width: f32, height: f32) -> Self {
         Self {
-            x: 0.0,
-            y: 0.0,
             width,
             height,
             has_width: true,
-            from_bottom: false,
-            is_placed: false,
-            is_turned: false,
+            ..Self::default()
         }
     }
 
@@ -76,7 +72,8 @@ impl Frame {
         };
         let across = |length: Option<Length>| length.map(|length| points(length, self.width));
         let down = |length: Option<Length>| length.map(|length| points(length, self.height));
-        let (own_width, own_height) = (across(width), down(height));
+        let own_width = across(width);
+        let own_height = down(height);
         let outer_y = if self.from_bottom {
             self.y - self.height
         } else {
@@ -119,7 +116,7 @@ impl Frame {
         if self.from_bottom {
             self.y - DESCENT * size
         } else {
-            self.y + ASCENT * size
+            self.y + (LINE_HEIGHT - DESCENT) * size
         }
     }
 }
@@ -182,7 +179,7 @@ fn make_room(placed: &mut [PlacedLine]) {
             .fold(f32::INFINITY, f32::min);
         let end = line.rect.x1.points();
         let room = next - GAP * *size - start;
-        if end - start > room && room > 0.0 {
+        if end - start > room && room.is_sign_positive() {
             let scale = room / (end - start);
             let moved = |x: Pt| Pt::new(start + (x.points() - start) * scale);
             for word in &mut line.words {
@@ -215,7 +212,8 @@ fn placed_words(placed: &PlacedLine) -> impl Iterator<Item = PlacedWord> {
 
 // The bytes of a line are those of the lines that it consists of.
 fn restore(line: &mut Line, placed: &[PlacedLine]) {
-    let (top, bottom) = (line.rect.y0.points(), line.rect.y1.points());
+    let top = line.rect.y0.points();
+    let bottom = line.rect.y1.points();
     let first = placed.partition_point(|placed| placed.baseline < top);
     let parts = placed[first..]
         .iter()

@@ -41,13 +41,7 @@ impl Shape {
             match token {
                 Token::Start(tag) if tag.name == Name::Title => title_start = tag.end,
                 Token::End(Name::Title) if shape.title.is_empty() => {
-                    let mut at = title_start;
-                    let end = tokens.end_of_raw_text();
-                    while at < end {
-                        let (c, length) = input.char_at(at, end);
-                        shape.title.push(c);
-                        at += length;
-                    }
+                    shape.title = input.text(title_start..tokens.end_of_raw_text());
                 }
                 Token::Start(tag) => {
                     let kind = || tag.attribute(b"type").unwrap_or_default();
@@ -124,8 +118,7 @@ fn is_status(text: &str) -> bool {
         text.split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
     };
-    let is_code = |word: &str| word.len() == 3 && matches!(word.parse(), Ok(400_u16..=599));
     words().count() <= MAX_STATUS_WORDS
-        && words().any(is_code)
+        && words().any(|word| word.len() == 3 && matches!(word.parse(), Ok(400_u16..=599)))
         && words().any(|word| STATUS_WORDS.contains(word))
 }

@@ -1,6 +1,6 @@
 //! The computed look of elements.
 
-use stemma_document::Emphasis;
+use stemma_document::{Emphasis, Pt, StyleRun};
 
 use super::color::Paint;
 use super::hidden::Hidden;
@@ -20,7 +20,7 @@ pub(super) enum Align {
 }
 
 /// The computed style of an element: what its text inherits.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Style {
     pub(super) size: f32,
     /// By how much transformations scale what is inside.
@@ -29,6 +29,8 @@ pub(super) struct Style {
     pub(super) italic: bool,
     pub(super) underlined: bool,
     pub(super) color: Paint,
+    /// The color has a hue.
+    pub(super) colored: bool,
     /// What is behind the text.
     pub(super) ground: Paint,
     /// Links are underlined and colored by custom, which says nothing about their text.
@@ -62,29 +64,24 @@ impl Style {
         Self {
             size: INITIAL_SIZE,
             zoom: 1.0,
-            bold: false,
-            italic: false,
-            underlined: false,
             color: Paint::BLACK,
             ground,
-            linked: false,
-            is_script: false,
-            is_raised: false,
-            upper: false,
-            hidden: None,
-            invisible: false,
-            pre: false,
-            fixed_pitch: false,
-            at_bottom: false,
-            align: Align::Left,
-            left: 0.0,
-            right: 0.0,
-            first: 0.0,
+            ..Self::default()
+        }
+    }
+
+    /// The look of text, which ends nowhere yet.
+    pub(super) fn run(&self) -> StyleRun {
+        StyleRun {
+            end: 0,
+            size: Pt::new(self.size),
+            bold: self.bold,
+            emphasis: self.emphasis(),
         }
     }
 
     pub(super) fn emphasis(&self) -> Emphasis {
-        let is_decorated = (self.underlined || self.color.has_hue()) && !self.bold && !self.linked;
+        let is_decorated = (self.underlined || self.colored) && !self.bold && !self.linked;
         match self.italic {
             true => Emphasis::Italic,
             false if is_decorated => Emphasis::Decoration,

@@ -210,7 +210,7 @@ impl<'a> Table<'a> {
                 own.iter_mut().for_each(|column| *column += each);
             }
         }
-        let stated = |column: usize| self.shares.get(column).copied().unwrap_or(0.0);
+        let stated = |column: usize| self.shares.get(column).copied().unwrap_or_default();
         let all_stated: f32 = (0..columns).map(stated).sum();
         let scale = if all_stated > 1.0 {
             1.0 / all_stated
@@ -269,7 +269,7 @@ fn row_lines<'a>(
         } else {
             0
         };
-        let x0 = edges.get(cell.column).copied().unwrap_or(0.0) + PADDING;
+        let x0 = edges.get(cell.column).copied().unwrap_or_default() + PADDING;
         let x1 = edges.get(cell.column + cell.span).copied().unwrap_or(x0);
         let shape = cell.shape();
         for (line, item) in lines.iter_mut().skip(first).zip(cell.flow) {

@@ -2,6 +2,9 @@
 
 use super::length::Length;
 
+// Of a box of which something is left.
+const MIN_DETERMINANT: f32 = 1e-6;
+
 /// What a transformation does to text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transform {
@@ -35,47 +38,47 @@ impl Transform {
         };
         for part in text.to_ascii_lowercase().split(')') {
             if let Some((function, inside)) = part.split_once('(') {
-                transform.add(function.trim(), inside);
+                transform.add(function.trim().as_bytes(), inside);
             }
         }
         transform
     }
 
-    fn add(&mut self, function: &str, inside: &str) {
+    fn add(&mut self, function: &[u8], inside: &str) {
         let words = || inside.split([',', ' ']).filter(|word| !word.is_empty());
         let numbers: Vec<f32> = words().filter_map(|word| word.parse().ok()).collect();
-        let determinant = match (function, numbers.as_slice()) {
-            ("matrix", &[a, b, c, d, ..]) => {
+        let determinant: Option<f32> = match (function, numbers.as_slice()) {
+            (b"matrix", &[a, b, c, d, ..]) => {
                 self.scale *= c.hypot(d);
                 self.is_turned |= b.abs() > a.abs();
-                a * d - b * c
+                Some(a * d - b * c)
             }
-            ("scale" | "scale3d", &[x, y, ..]) => {
+            (b"scale" | b"scale3d", &[x, y, ..]) => {
                 self.scale *= y.abs();
-                x * y
+                Some(x * y)
             }
-            ("scale" | "scaley", &[scale, ..]) => {
+            (b"scale" | b"scaley", &[scale, ..]) => {
                 self.scale *= scale.abs();
-                scale
+                Some(scale)
             }
-            ("scalex", &[scale, ..]) => scale,
-            ("translate" | "translatex" | "translatey" | "translate3d", _) => {
+            (b"scalex", &[scale, ..]) => Some(scale),
+            (b"translate" | b"translatex" | b"translatey" | b"translate3d", _) => {
                 let mut lengths = words().filter_map(|word| Length::parse(word.as_bytes()));
                 self.is_away |= lengths.any(Length::is_away);
-                1.0
+                None
             }
-            ("rotate", _) => {
+            (b"rotate", _) => {
                 let turn = words()
                     .next()
                     .and_then(|angle| angle.strip_suffix("deg")?.parse().ok());
-                self.is_turned |= turn.is_some_and(|turn: f32| turn.rem_euclid(180.0) >= 45.0);
-                1.0
+                self.is_turned |= turn.is_some_and(|turn: f32| (turn as i32).rem_euclid(180) >= 45);
+                None
             }
-            _ => 1.0,
+            _ => None,
         };
-        self.is_flat |= determinant.abs() < 1e-6;
+        self.is_flat |= determinant.is_some_and(|determinant| determinant.abs() < MIN_DETERMINANT);
         if self.is_flat {
-            self.scale = 1.0;
+            self.scale = Self::default().scale;
         }
     }
 }

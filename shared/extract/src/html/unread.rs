@@ -1,4 +1,4 @@
-//! What a file has besides the text that is read: pictures, and text that is not displayed.
+//! What of a file is not read: pictures, and text that is not displayed.
 
 use stemma_document::{Defect, PageNo};
 
@@ -26,13 +26,16 @@ pub(super) struct Unread {
 impl Unread {
     /// Adds a picture, with its size in points if the file says it.
     pub(super) fn add_picture(&mut self, width: Option<f32>, height: Option<f32>) {
-        let area = match (width, height) {
-            (Some(width), Some(height)) => width * height,
-            (Some(side), None) | (None, Some(side)) if side * side < MIN_AREA => 0.0,
-            _ => f32::INFINITY,
-        };
-        self.pictures += u32::from(area >= MIN_AREA);
-        self.large += u32::from(area >= MIN_LARGE_AREA);
+        // A picture of which one side is known may be a square, or large.
+        let area = width
+            .or(height)
+            .zip(height.or(width))
+            .map(|(width, height)| width * height);
+        let is_whole = width.is_some() && height.is_some();
+        let is_large =
+            area.is_none_or(|area| area >= MIN_LARGE_AREA || area >= MIN_AREA && !is_whole);
+        self.pictures += u32::from(area.is_none_or(|area| area >= MIN_AREA));
+        self.large += u32::from(is_large);
     }
 
     pub(super) fn append(&mut self, other: &mut Self) {

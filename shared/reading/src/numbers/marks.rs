@@ -323,13 +323,10 @@ impl MarkCounts {
 }
 
 /// How the numbers of each page are written: as those that tell on the page, or in the document.
-pub(crate) fn settle_marks<'t, P>(
-    pages: impl IntoIterator<Item = P, IntoIter: Clone>,
-) -> Vec<NumberMarks>
+pub(crate) fn settle_marks<'t, P>(pages: impl Iterator<Item = P> + Clone) -> Vec<NumberMarks>
 where
     P: Iterator<Item = (&'t str, LineReading)>,
 {
-    let pages = pages.into_iter();
     let mut all = MarkCounts::default();
     let mut script = ScriptLetters::default();
     let mut counts: Vec<MarkCounts> = Vec::new();

@@ -137,8 +137,9 @@ fn a_document_tells_its_marks() {
         ..LineReading::default()
     };
     let prose = LineReading::default();
-    let settle =
-        |lines: &[(&'static str, LineReading)]| settle_marks([lines.iter().copied()])[0].decimal;
+    let settle = |lines: &[(&'static str, LineReading)]| {
+        settle_marks(std::iter::once(lines.iter().copied()))[0].decimal
+    };
     for (lines, expected) in [
         (vec![(" 1.234,5 12", row)], DecimalMark::Comma),
         (vec![(" 41,7 40,2", row)], DecimalMark::Comma),

@@ -18,6 +18,8 @@ use super::tokens::{StartTag, Token, Tokenizer};
 
 // Bytes of all sheets. Reports embed their fonts in them.
 const MAX_BYTES: usize = 96 << 20;
+// Instructions of XML come before the first element.
+const PROLOG_BYTES: usize = 1_024;
 // Work of comparing elements with parts of selectors in the whole file: a report of a thousand pages needs a tenth.
 const MAX_WORK: u32 = 30_000_000;
 // Bytes of a tag that are compared in the time of one more part.
@@ -84,15 +86,23 @@ pub(super) struct StyleSheets {
 }
 
 impl StyleSheets {
+    /// The sheets of a file without `<style>` elements, which may still name others.
+    pub(super) fn without_elements(bytes: &[u8]) -> Self {
+        let prolog = &bytes[..bytes.len().min(PROLOG_BYTES)];
+        Self {
+            is_partial: memmem::find(prolog, b"<?xml-stylesheet").is_some(),
+            ..Self::default()
+        }
+    }
+
     /// Reads the `<style>` elements of a file, wherever they are.
     pub(super) fn read(bytes: &[u8]) -> Self {
         let mut sheets = Self {
             work_left: MAX_WORK,
-            is_partial: memmem::find(bytes, b"stylesheet").is_some(),
-            ..Self::default()
+            ..Self::without_elements(bytes)
         };
         // Searching backwards is slow, and most filings have none.
-        let last = [&b"<style"[..], b"<STYLE", b"<Style"]
+        let last = [&b"<style"[..], b"<STYLE"]
             .iter()
             .filter(|tag| memmem::find(bytes, tag).is_some())
             .filter_map(|tag| memmem::rfind(bytes, tag))

@@ -75,9 +75,14 @@ fn media_of(query: &str) -> Media {
     let mut media = Media::Other;
     for query in query.split(',') {
         let query = query.trim().to_ascii_lowercase();
-        match query.strip_prefix("only ").unwrap_or(&query).trim() {
-            "" | "all" | "screen" => return Media::Screen,
-            "print" => media = Media::Print,
+        match query
+            .strip_prefix("only ")
+            .unwrap_or(&query)
+            .trim()
+            .as_bytes()
+        {
+            b"" | b"all" | b"screen" => return Media::Screen,
+            b"print" => media = Media::Print,
             _ => {}
         }
     }
@@ -148,9 +153,10 @@ impl<'i> AtRuleParser<'i> for SheetParser<'_> {
             return Ok(media_of(input.slice_from(start)));
         }
         // Imported and conditional rules may paint anything. Fonts, pages and animations do not.
-        self.sheets.is_partial |= ["import", "supports", "layer", "container", "scope"]
-            .iter()
-            .any(|other| name.eq_ignore_ascii_case(other));
+        self.sheets.is_partial |= matches!(
+            name.to_ascii_lowercase().as_bytes(),
+            b"import" | b"supports" | b"layer" | b"container" | b"scope"
+        );
         Ok(Media::Other)
     }
 

@@ -120,9 +120,9 @@ fn read_parts(input: &mut Parser<'_>) -> Parsed {
     if !part.is_written || joined == Some(Combinator::Child) || outer.len() >= MAX_PARTS {
         return Parsed::NotUnderstood;
     }
-    let all = || outer.iter().chain(std::iter::once(&part));
     let count = |of: fn(&Compound) -> usize| {
-        u32::try_from(all().map(of).sum::<usize>()).map_or(1023, |sum| sum.min(1023))
+        let all = outer.iter().chain(std::iter::once(&part));
+        u32::try_from(all.map(of).sum::<usize>()).map_or(1023, |sum| sum.min(1023))
     };
     let specificity = count(|part| usize::from(part.id.is_some())) << 20
         | count(|part| part.classes.len() + part.attributes.len() + usize::from(part.is_root))
@@ -221,20 +221,20 @@ impl AttributeTest {
         let Some(value) = element.tag.and_then(|tag| tag.attribute(&self.name)) else {
             return false;
         };
-        let wanted = &*self.value;
-        let has_wanted = !wanted.is_empty();
+        let operand = &*self.value;
+        let is_written = !operand.is_empty();
         match self.operator {
             Operator::Exists => true,
-            Operator::Equals => value == wanted,
+            Operator::Equals => value == operand,
             Operator::HasWord => value
                 .split(u8::is_ascii_whitespace)
-                .any(|word| has_wanted && word == wanted),
+                .any(|word| is_written && word == operand),
             Operator::HasPrefixWord => value
-                .strip_prefix(wanted)
+                .strip_prefix(operand)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-")),
-            Operator::Starts => has_wanted && value.starts_with(wanted),
-            Operator::Ends => has_wanted && value.ends_with(wanted),
-            Operator::Contains => has_wanted && memchr::memmem::find(value, wanted).is_some(),
+            Operator::Starts => is_written && value.starts_with(operand),
+            Operator::Ends => is_written && value.ends_with(operand),
+            Operator::Contains => is_written && memchr::memmem::find(value, operand).is_some(),
         }
     }
 }

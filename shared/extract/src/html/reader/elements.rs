@@ -22,6 +22,13 @@ impl<'a> Reader<'a> {
         let name = tag.name;
         self.end_implied(name);
         let outer = self.style();
+        self.has_style |= name == Name::Style;
+        if name == Name::Link {
+            self.sheets.is_partial |= tag.attribute(b"rel").is_some_and(|rel| {
+                rel.split(u8::is_ascii_whitespace)
+                    .any(|word| word.eq_ignore_ascii_case(b"stylesheet"))
+            });
+        }
         // The header of iXBRL is a third of a file. Its elements are only counted.
         if outer.hidden.is_some() {
             if !tag.is_closed && !name.is_void() {
@@ -32,7 +39,7 @@ impl<'a> Reader<'a> {
                 };
                 self.push(Open {
                     name,
-                    element: Element::default(),
+                    element: None,
                     style: Style { hidden, ..outer },
                     declared: Declared::default(),
                     is_block: false,
@@ -45,7 +52,8 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        let (element, declared) = self.declare(tag);
+        let element = (!self.sheets.is_empty()).then(|| Box::new(Element::from_tag(tag)));
+        let declared = self.declare(tag, element.as_deref());
         let style = declared.apply(name, &outer);
         let is_block = declared.is_block(name);
         let is_displayed = style.hidden.is_none();
@@ -107,13 +115,12 @@ impl<'a> Reader<'a> {
     }
 
     /// What an element declares, with the rules of style sheets that match it.
-    fn declare(&mut self, tag: &StartTag<'a>) -> (Element<'a>, Declared) {
-        let mut element = Element::default();
+    fn declare(&mut self, tag: &StartTag<'a>, element: Option<&Element<'a>>) -> Declared {
         let mut rules = Vec::new();
-        if !self.sheets.is_empty() {
-            element = Element::from_tag(tag);
-            let outer = self.stack.iter().rev().map(|open| &open.element);
-            rules = self.sheets.matching(&element, outer);
+        if let Some(element) = element {
+            let outer = self.stack.iter().rev();
+            let outer = outer.filter_map(|open| open.element.as_deref());
+            rules = self.sheets.matching(element, outer);
         }
         let mut declared = Declared::from_tag(tag, &rules);
         // Boxes that are placed may cover what was drawn anywhere; rules that were not read may color any ground.
@@ -123,7 +130,7 @@ impl<'a> Reader<'a> {
         if self.sheets.is_partial || self.has_covers && declared.is_absolute() {
             declared.ground.get_or_insert(Paint::Unknown);
         }
-        (element, declared)
+        declared
     }
 
     /// Gives an element its box, if it is a page or is placed on one.

@@ -5,8 +5,8 @@ mod elements;
 use std::collections::HashSet;
 
 use memchr::memmem;
-use stemma_document::ByteSpan;
 use stemma_document::note_marks::raised;
+use stemma_document::{ByteSpan, StyleRun};
 
 use super::color::Paint;
 use super::css::{Element, StyleSheets};
@@ -33,7 +33,8 @@ const PAGE_NUMBER: &[u8] = b"data-page-no";
 #[derive(Debug, Clone)]
 struct Open<'a> {
     name: Name,
-    element: Element<'a>,
+    // For rules of style sheets; `None` if there are none.
+    element: Option<Box<Element<'a>>>,
     style: Style,
     declared: Declared,
     is_block: bool,
@@ -51,6 +52,9 @@ struct Open<'a> {
 pub(super) struct Reader<'a> {
     input: &'a Input<'a>,
     pub(super) sheets: StyleSheets,
+    // Without them nothing can be read behind the first `<style>`: its rules are also for what is before it.
+    stops_at_style: bool,
+    has_style: bool,
     // The style outside of all elements.
     initial: Style,
     // Whether boxes that are placed paint a ground of their own.
@@ -88,18 +92,24 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         input: &'a Input<'a>,
         pages: PageMaker<'a>,
+        sheets: Option<StyleSheets>,
         rules_break: bool,
         max_lines: usize,
     ) -> Self {
-        let sheets = StyleSheets::read(&input.bytes);
+        let stops_at_style = sheets.is_none();
+        let sheets = sheets.unwrap_or_else(|| StyleSheets::without_elements(&input.bytes));
         let ground = if sheets.is_partial {
             Paint::Unknown
         } else {
             Paint::WHITE
         };
+        let has_page_numbers =
+            !sheets.is_empty() && memmem::find(&input.bytes, PAGE_NUMBER).is_some();
         Self {
             input,
             sheets,
+            stops_at_style,
+            has_style: false,
             initial: Style::initial(ground),
             has_covers: false,
             stack: Vec::new(),
@@ -108,7 +118,7 @@ impl<'a> Reader<'a> {
             line: TextLine::default(),
             pages,
             in_page: false,
-            has_page_numbers: memmem::find(&input.bytes, PAGE_NUMBER).is_some(),
+            has_page_numbers,
             space: 0.0,
             anchors: Vec::new(),
             unread: Unread::default(),
@@ -123,8 +133,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) {
+    /// Reads the file; `false` if it needs the style sheets for that.
+    pub(super) fn read(&mut self, tokens: &mut Tokenizer<'a>) -> bool {
         for token in tokens.by_ref() {
+            if self.has_style && self.stops_at_style {
+                return false;
+            }
             match token {
                 Token::Text(range) => self.text(range.start, range.end),
                 Token::Start(tag) => self.start(&tag),
@@ -139,6 +153,7 @@ impl<'a> Reader<'a> {
         while !self.tables.is_empty() {
             self.end_table();
         }
+        true
     }
 
     /// The pages, with the last one ended.
@@ -155,37 +170,44 @@ impl<'a> Reader<'a> {
         let style = self.style();
         if let Some(why) = style.hides_text() {
             if why != Hidden::Data {
-                self.hide(why, start, end);
+                let text = self.input.text(start..end);
+                HiddenText::add(&mut self.unread.hidden, why, &text);
             }
             return;
         }
+        let run = style.run();
         if style.is_raised
-            && let Some(mark) = raised(&self.decoded(start, end))
+            && let Some(mark) = raised(&self.input.text(start..end))
         {
             let bytes = byte_span(start, end);
-            mark.chars().for_each(|c| self.push_char(c, &style, bytes));
+            mark.chars()
+                .for_each(|c| self.push_char(c, &style, run, bytes));
             return;
         }
         let mut at = start;
         while at < end {
-            let (c, length) = self.input.char_at(at, end);
+            // Nearly all characters.
+            let (c, length) = match self.input.bytes[at] {
+                byte if byte.is_ascii() && byte != b'&' => (char::from(byte), 1),
+                _ => self.input.char_at(at, end),
+            };
             if style.pre && c == '\n' {
                 self.line_break(&style);
             } else {
                 if self.line.is_full_before(c) {
                     self.end_line();
                 }
-                self.push_char(c, &style, byte_span(at, at + length));
+                self.push_char(c, &style, run, byte_span(at, at + length));
             }
             at += length;
         }
     }
 
-    fn push_char(&mut self, c: char, style: &Style, bytes: ByteSpan) {
+    fn push_char(&mut self, c: char, style: &Style, run: StyleRun, bytes: ByteSpan) {
         if self.in_page && self.line.is_empty() {
             self.line.frame = self.text_frame();
         }
-        self.line.push(c, style, bytes);
+        self.line.push(c, style, run, bytes);
     }
 
     // The box where text is now, if it is placed.
@@ -204,23 +226,6 @@ impl<'a> Reader<'a> {
         if let Some(frame) = inner.filter(|frame| **frame == line) {
             frame.y += points;
         }
-    }
-
-    // Notes text that is not displayed.
-    fn hide(&mut self, why: Hidden, start: usize, end: usize) {
-        let text = self.decoded(start, end);
-        HiddenText::add(&mut self.unread.hidden, why, &text);
-    }
-
-    fn decoded(&self, start: usize, end: usize) -> String {
-        let mut text = String::new();
-        let mut at = start;
-        while at < end {
-            let (c, length) = self.input.char_at(at, end);
-            text.push(c);
-            at += length;
-        }
-        text
     }
 
     // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
