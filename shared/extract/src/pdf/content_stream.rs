@@ -242,7 +242,7 @@ impl<'a> Interpreter<'a, '_> {
                     }
                 }
                 TypedInstruction::TextFont(font) => {
-                    self.state.size = font.1.as_f64();
+                    self.state.text.size = font.1.as_f64();
                     self.state.font = named.font(font.0, resources, self.fonts, self.budget);
                 }
                 TypedInstruction::ColorSpaceNonStroke(name) => {
@@ -299,28 +299,32 @@ impl<'a> Interpreter<'a, '_> {
             }
             TypedInstruction::NextLine(by) => self.next_line(by.0.as_f64(), by.1.as_f64()),
             TypedInstruction::NextLineAndSetLeading(by) => {
-                self.state.leading = -by.1.as_f64();
+                self.state.text.leading = -by.1.as_f64();
                 self.next_line(by.0.as_f64(), by.1.as_f64());
             }
-            TypedInstruction::NextLineUsingLeading(_) => self.next_line(0.0, -self.state.leading),
-            TypedInstruction::CharacterSpacing(value) => self.state.char_spacing = value.0.as_f64(),
-            TypedInstruction::WordSpacing(value) => self.state.word_spacing = value.0.as_f64(),
+            TypedInstruction::NextLineUsingLeading(_) => {
+                self.next_line(0.0, -self.state.text.leading)
+            }
+            TypedInstruction::CharacterSpacing(value) => {
+                self.state.text.char_spacing = value.0.as_f64()
+            }
+            TypedInstruction::WordSpacing(value) => self.state.text.word_spacing = value.0.as_f64(),
             TypedInstruction::HorizontalScaling(value) => {
                 self.state.stretch = value.0.as_f64() / 100.0;
             }
-            TypedInstruction::TextLeading(value) => self.state.leading = value.0.as_f64(),
-            TypedInstruction::TextRise(value) => self.state.rise = value.0.as_f64(),
-            TypedInstruction::TextRenderingMode(value) => self.state.mode = value.0.as_i64(),
+            TypedInstruction::TextLeading(value) => self.state.text.leading = value.0.as_f64(),
+            TypedInstruction::TextRise(value) => self.state.text.rise = value.0.as_f64(),
+            TypedInstruction::TextRenderingMode(value) => self.state.text.mode = value.0.as_i64(),
             TypedInstruction::ShowText(text) => self.show(text.0.as_bytes()),
             TypedInstruction::ShowTexts(items) => self.show_spaced(items.0),
             TypedInstruction::NextLineAndShowText(text) => {
-                self.next_line(0.0, -self.state.leading);
+                self.next_line(0.0, -self.state.text.leading);
                 self.show(text.0.as_bytes());
             }
             TypedInstruction::ShowTextWithParameters(text) => {
-                self.state.word_spacing = text.0.as_f64();
-                self.state.char_spacing = text.1.as_f64();
-                self.next_line(0.0, -self.state.leading);
+                self.state.text.word_spacing = text.0.as_f64();
+                self.state.text.char_spacing = text.1.as_f64();
+                self.next_line(0.0, -self.state.text.leading);
                 self.show(text.2.as_bytes());
             }
             other => {
@@ -456,7 +460,7 @@ impl<'a> Interpreter<'a, '_> {
             match item {
                 Object::String(text) => self.show(text.as_bytes()),
                 Object::Number(by) => {
-                    let by = -by.as_f64() / 1000.0 * self.state.size;
+                    let by = -by.as_f64() / 1000.0 * self.state.text.size;
                     let vertical = self
                         .state
                         .font
@@ -489,11 +493,11 @@ impl<'a> Interpreter<'a, '_> {
             let (code, length) = font.read_code(bytes, offset);
             let mapping = font.map_code(code);
             let word = if length == 1 && code == 32 {
-                self.state.word_spacing
+                self.state.text.word_spacing
             } else {
                 0.0
             };
-            let own = f64::from(mapping.advance) * self.state.size;
+            let own = f64::from(mapping.advance) * self.state.text.size;
             if let Some(pen) = &pen {
                 let text: &[char] = if mapping.text.is_empty() {
                     &[UNMAPPED]
@@ -502,7 +506,7 @@ impl<'a> Interpreter<'a, '_> {
                 };
                 self.place_glyphs(pen, text, along, own);
             }
-            let spaced = own + self.state.char_spacing + word;
+            let spaced = own + self.state.text.char_spacing + word;
             along += if font.horizontal {
                 spaced * self.state.stretch
             } else {
@@ -521,7 +525,7 @@ impl<'a> Interpreter<'a, '_> {
     // Programs of Type 3 glyphs choose colors, and nothing states their size.
     fn choose_appearance(&mut self, pen: &mut Pen, is_type3: bool) {
         let paint = &mut self.state.paint;
-        let mut appearance = self.canvas.text(self.state.mode, pen.frame, paint);
+        let mut appearance = self.canvas.text(self.state.text.mode, pen.frame, paint);
         appearance.color = appearance.color.filter(|_| !is_type3);
         appearance.has_size = !is_type3;
         pen.glyph.appearance = self.canvas.appearance(appearance);

@@ -21,14 +21,20 @@ const OPAQUE: f32 = 1_f32;
 pub(super) struct GraphicsState<'a> {
     pub(super) matrix: Matrix,
     pub(super) font: Option<Rc<TextFont<'a>>>,
+    pub(super) text: TextState,
+    pub(super) stretch: f64,
+    pub(super) paint: PaintState,
+}
+
+/// Parameters of text that are zero at first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TextState {
     pub(super) size: f64,
     pub(super) char_spacing: f64,
     pub(super) word_spacing: f64,
-    pub(super) stretch: f64,
     pub(super) leading: f64,
     pub(super) rise: f64,
     pub(super) mode: i64,
-    pub(super) paint: PaintState,
 }
 
 impl GraphicsState<'_> {
@@ -36,13 +42,8 @@ impl GraphicsState<'_> {
         Self {
             matrix,
             font: None,
-            size: 0.0,
-            char_spacing: 0.0,
-            word_spacing: 0.0,
+            text: TextState::default(),
             stretch: 1.0,
-            leading: 0.0,
-            rise: 0.0,
-            mode: 0,
             paint: PaintState::new(page),
         }
     }
@@ -248,7 +249,7 @@ impl<'a> NamedResources<'a> {
         let mut items = font.iter::<Object<'a>>();
         if let (Some(Object::Dict(dict)), Some(Object::Number(size))) = (items.next(), items.next())
         {
-            state.size = size.as_f64();
+            state.text.size = size.as_f64();
             state.font = fonts.font(&dict, budget);
         }
     }

@@ -26,12 +26,12 @@ impl Pen {
         // Each is a square root, and this runs for each string.
         let x_scale = map.x_scale();
         let y_scale = map.y_scale();
-        let size = state.size.abs() * y_scale * f64::from(font.em);
+        let size = state.text.size.abs() * y_scale * f64::from(font.em);
         if !map.is_finite() || size <= 0.0 || !size.is_finite() {
             return None;
         }
         let [a, b, c, d, ..] = map.0;
-        let sign = if state.size * state.stretch < 0.0 {
+        let sign = if state.text.size * state.stretch < 0.0 {
             -1.0
         } else {
             1.0
@@ -57,14 +57,14 @@ impl Pen {
             advance: 0.0,
             size: size as f32,
             writing,
-            bold: font.bold || state.mode == 2,
+            bold: font.bold || state.text.mode == 2,
             italic: font.italic || slanted,
             invisible: false,
             hidden: None,
             appearance: 0,
         };
         let norm = x.hypot(y);
-        let half = state.size * f64::from(font.em) * HALF_BODY;
+        let half = state.text.size * f64::from(font.em) * HALF_BODY;
         // In vertical writing the pen is at the middle of the glyph.
         let (across_x, across_y, edges) = if font.horizontal {
             (c * half, d * half, [0, 2])
@@ -82,7 +82,7 @@ impl Pen {
             glyph,
             frame,
             length,
-            rise: state.rise,
+            rise: state.text.rise,
             stretch: state.stretch,
             horizontal: font.horizontal,
         })

@@ -10,6 +10,8 @@ const SEGMENT_GAP: f32 = 0.9;
 pub(super) const WORD_GAP: f32 = 0.17;
 // In ems.
 const SAME_BASELINE: f32 = 0.22;
+// The most height of a superscript or subscript, in ems of its line.
+pub(super) const SCRIPT_SIZE: f32 = 0.85;
 // In ems.
 const SAME_PLACE: f32 = 0.12;
 
@@ -287,7 +289,7 @@ fn find_host(segment: &TextSegment, index: usize, rows: &[GlyphRow]) -> Option<u
 fn is_script(script: &TextSegment, host: &TextSegment) -> bool {
     let raised = host.v - script.v;
     let gap = (script.u0 - host.u1).max(host.u0 - script.u1);
-    script.size <= 0.85 * host.size
+    script.size <= SCRIPT_SIZE * host.size
         && raised <= 0.7 * host.size
         && raised >= -0.35 * host.size
         && gap <= 0.35 * host.size

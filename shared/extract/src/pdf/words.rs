@@ -7,10 +7,9 @@ use stemma_document::{Emphasis, Pt, StyleRun, Word};
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
-use super::rows::{LineGlyph, TextSegment, WORD_GAP, is_same_place};
+use super::rows::{LineGlyph, SCRIPT_SIZE, TextSegment, WORD_GAP, is_same_place};
 
-// The most height of a raised mark, and how far it is above the baseline at least, in ems of its line.
-const MARK_SIZE: f32 = 0.85;
+// How far a raised mark is above the baseline at least, in ems of its line.
 const MARK_RISE: f32 = 0.15;
 
 /// The text of a line. Coordinates are along the line.
@@ -99,7 +98,7 @@ fn length(text: &str) -> u32 {
 // The glyphs of a word, of which those of a raised mark of a note are superscripts.
 fn with_note_marks<'w>(word: &'w [LineGlyph], segment: &TextSegment) -> Cow<'w, [LineGlyph]> {
     let is_raised = |glyph: &LineGlyph| {
-        glyph.size <= MARK_SIZE * segment.size
+        glyph.size <= SCRIPT_SIZE * segment.size
             && segment.v - glyph.v >= MARK_RISE * segment.size
             && !glyph.is_space()
     };

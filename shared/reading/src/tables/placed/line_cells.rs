@@ -12,7 +12,7 @@ const CELL_GAP: f32 = 0.9;
 const CELL_SPACES: f32 = 1.9;
 const FIGURE_SPACES: f32 = 1.6;
 // A space where no text of the page shows one, in line heights.
-const USUAL_SPACE: f32 = 0.25;
+pub(super) const USUAL_SPACE: f32 = 0.25;
 // That of monospaced fonts. A page that has only tables shows wider gaps.
 const MAX_SPACE: f32 = 0.6;
 

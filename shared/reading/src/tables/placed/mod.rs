@@ -18,7 +18,7 @@ use crate::tables::page::TablePage;
 use crate::tables::placement::text_rect;
 
 use self::heads::{Extent, HeadLine, pitch, place_heads};
-use self::line_cells::{LineCell, line_cells, loose_parts, space_of};
+use self::line_cells::{LineCell, USUAL_SPACE, line_cells, loose_parts, space_of};
 use self::rows::{Region, are_side_by_side, regions};
 
 // Parts of a point in which columns are counted while they are looked for.
@@ -27,8 +27,6 @@ const UNITS_PER_POINT: f32 = 16.0;
 const TIGHT: f32 = 0.93;
 const MAX_LINE_PITCH: f32 = 1.3;
 const MIN_LINE_PITCH: f32 = 0.8;
-// The space of fonts whose characters have one width, in line heights. That of others is a third at most.
-const MONOSPACED: f32 = 0.45;
 // Labels in as many rows say where labels are.
 const MIN_LABELS: usize = 2;
 
@@ -64,7 +62,8 @@ impl PageReader<'_> {
                 cells.iter().map(|cell| self.row_cell(cell)).collect()
             })
             .collect();
-        let borders = match self.space < MONOSPACED {
+        // Fonts whose characters have one width have wide spaces.
+        let borders = match self.space < USUAL_SPACE + USUAL_SPACE {
             true => CellBorders::Gaps,
             false => CellBorders::Monospaced,
         };

@@ -192,12 +192,9 @@ impl Zone {
             let first = line_cells(page, *row, space).into_iter().next()?;
             let text = lines.text_of(*row).get(first.at)?;
             // The number of `Unit 7` is a part of its label.
-            let label_end = match text.starts_with(char::is_alphabetic) {
-                true => first.x.1,
-                false => 0.0,
-            };
-            lines
-                .cell_left_from(*row, label_end)
+            let label_end = text.starts_with(char::is_alphabetic).then_some(first.x.1);
+            label_end
+                .and_then(|edge| lines.cell_left_from(*row, edge))
                 .or_else(|| lines.first_cell_left(*row))
         });
         let mut lefts: Vec<f32> = lefts.collect();
