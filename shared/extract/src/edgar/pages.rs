@@ -1,7 +1,7 @@
 //! Submissions with HTML: the pages of all documents, one after the other.
 
 use stemma_document::{
-    Defect, Destination, Line, Link, OutlineItem, Page, PageNo, Pt, Source, SourceBody,
+    Defect, Destination, HiddenText, Line, Link, OutlineItem, Page, PageNo, Pt, Source, SourceBody,
     SourceFormat, furniture,
 };
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart};
@@ -38,6 +38,7 @@ pub(super) fn read(
         outline: Vec::new(),
         links: Vec::new(),
         defects: submission.defects.clone(),
+        hidden: Vec::new(),
         tables: 0,
     };
     for part in submission.documents() {
@@ -53,7 +54,7 @@ pub(super) fn read(
         links: reader.links,
         metadata: submission.header.facts(),
         defects: reader.defects,
-        hidden: Vec::new(),
+        hidden: reader.hidden,
         encrypted: false,
     })
 }
@@ -65,6 +66,7 @@ struct PagesOfParts<'a> {
     outline: Vec<OutlineItem>,
     links: Vec<Link>,
     defects: Vec<Defect>,
+    hidden: Vec<HiddenText>,
     // One more than the highest number of a table so far.
     tables: u32,
 }
@@ -129,6 +131,11 @@ impl PagesOfParts<'_> {
             },
             ..link
         }));
+        self.hidden
+            .extend(read.hidden.into_iter().map(|text| HiddenText {
+                page: moved(text.page),
+                ..text
+            }));
         for mut defect in read.defects {
             defect.page = defect.page.map(moved);
             // What is so of one document without pages of its own is so of most.
