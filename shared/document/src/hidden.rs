@@ -31,6 +31,10 @@ pub enum HiddenReason {
     /// It is drawn in an invisible mode.
     Unpainted,
     Transparent,
+    /// The markup says not to display it.
+    NotDisplayed,
+    /// The markup says that it is decoration.
+    Decorative,
 }
 
 impl HiddenReason {
@@ -45,6 +49,19 @@ impl HiddenReason {
             Self::LayerOff => "in a layer that is off",
             Self::Unpainted => "drawn invisibly",
             Self::Transparent => "transparent",
+            Self::NotDisplayed => "not displayed",
+            Self::Decorative => "marked as decoration",
         }
+    }
+
+    /// Says how many words are hidden in each way.
+    pub fn describe(words: &[(Self, usize)]) -> String {
+        let count: usize = words.iter().map(|(_, words)| words).sum();
+        let ways: Vec<String> = words
+            .iter()
+            .map(|(reason, words)| format!("{words} {}", reason.description()))
+            .collect();
+        let noun = if count == 1 { "word is" } else { "words are" };
+        format!("{count} {noun} hidden and not read: {}", ways.join(", "))
     }
 }

@@ -77,7 +77,7 @@ pub struct Source {
     /// Document information and front matter, with lower-case keys. Untrusted.
     pub metadata: BTreeMap<String, String>,
     pub defects: Vec<Defect>,
-    /// In page order; only of PDF. Not all of a document with much of it.
+    /// In page order, of PDF and HTML. Not all of a document with much of it.
     #[serde(default)]
     pub hidden: Vec<HiddenText>,
     pub encrypted: bool,

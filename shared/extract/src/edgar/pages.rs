@@ -1,7 +1,8 @@
 //! Submissions with HTML: the pages of all documents, one after the other.
 
 use stemma_document::{
-    Defect, Destination, Link, OutlineItem, Page, PageNo, Source, SourceBody, SourceFormat,
+    Defect, Destination, HiddenText, Link, OutlineItem, Page, PageNo, Source, SourceBody,
+    SourceFormat,
 };
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart};
 use stemma_reading::title;
@@ -23,6 +24,7 @@ pub(super) fn read(
         outline: Vec::new(),
         links: Vec::new(),
         defects: submission.defects.clone(),
+        hidden: Vec::new(),
         tables: 0,
     };
     for part in submission.documents() {
@@ -38,7 +40,7 @@ pub(super) fn read(
         links: reader.links,
         metadata: submission.header.facts(),
         defects: reader.defects,
-        hidden: Vec::new(),
+        hidden: reader.hidden,
         encrypted: false,
     })
 }
@@ -50,6 +52,7 @@ struct PagesOfParts<'a> {
     outline: Vec<OutlineItem>,
     links: Vec<Link>,
     defects: Vec<Defect>,
+    hidden: Vec<HiddenText>,
     // One more than the highest number of a table so far.
     tables: u32,
 }
@@ -115,6 +118,11 @@ impl PagesOfParts<'_> {
             },
             ..link
         }));
+        self.hidden
+            .extend(read.hidden.into_iter().map(|text| HiddenText {
+                page: moved(text.page),
+                ..text
+            }));
         for mut defect in read.defects {
             defect.page = defect.page.map(moved);
             // What is so of one document without pages of its own is so of most.

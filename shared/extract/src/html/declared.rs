@@ -1,5 +1,7 @@
 //! What an element declares about its look: defaults of HTML, old attributes, rules of style sheets and its own style.
 
+use stemma_document::HiddenReason;
+
 use super::color::{MIN_ALPHA, Paint};
 use super::css::{Property, Rule};
 use super::elements::Name;
@@ -302,10 +304,10 @@ impl Declared {
             b"opacity" => {
                 let opacity = std::str::from_utf8(value)
                     .ok()
-                    .and_then(|text| text.parse::<f32>().ok());
+                    .and_then(|text| text.trim_end_matches('%').parse::<f32>().ok());
                 self.covers.opacity = opacity.is_some_and(|opacity| opacity < MIN_ALPHA);
             }
-            b"overflow" => self.covers.overflow = is(b"hidden") || is(b"clip"),
+            b"overflow" | b"overflow-x" | b"overflow-y" => self.covers.overflow = is(b"hidden") || is(b"clip"),
             b"max-height" => self.covers.no_height = is_nothing(value),
             b"max-width" => self.covers.no_width = is_nothing(value),
             b"clip" => self.covers.clip = is_empty_rect(value),
@@ -352,7 +354,7 @@ impl Declared {
     pub(super) fn apply(&self, name: Name, outer: &Style) -> Style {
         let mut style = *outer;
         if self.is_rare {
-            style.zoom = (outer.zoom * self.transform.scale).clamp(0.01, 100.0);
+            style.zoom = (outer.zoom * self.transform.scale).clamp(SIZES.end().recip(), *SIZES.end());
             style.size *= self.transform.scale;
         }
         style.size = match self.size {
@@ -404,19 +406,27 @@ impl Declared {
             () if name.is_data() => Some(Hidden::Data),
             // Scripts display a page that hides all of itself.
             () if matches!(name, Name::Html | Name::Body) => None,
-            () if self.display == Some(Display::None) => Some(Hidden::Display),
-            () if name == Name::Spare => Some(Hidden::Element),
-            () if self.left[MARGIN].is_some_and(Length::is_away) => Some(Hidden::Position),
-            () if !self.is_rare => None,
-            () if covers.aria => Some(Hidden::Aria),
-            () if covers.opacity => Some(Hidden::Opacity),
-            () if covers.clip_path || covers.clip && self.is_absolute() => Some(Hidden::Clip),
-            () if self.transform.is_flat && (self.is_box(name) || name.is_cell()) => {
-                Some(Hidden::Scale)
+            () if self.display == Some(Display::None) => {
+                Some(Hidden::Text(HiddenReason::NotDisplayed))
             }
-            () if self.is_away() => Some(Hidden::Position),
-            () if covers.overflow && self.has_no_area(name) => Some(Hidden::Area),
-            () if covers.content => Some(Hidden::Display),
+            () if name == Name::Spare => Some(Hidden::Text(HiddenReason::NotDisplayed)),
+            () if self.left[MARGIN].is_some_and(Length::is_away) => {
+                Some(Hidden::Text(HiddenReason::OffPage))
+            }
+            () if !self.is_rare => None,
+            () if covers.aria => Some(Hidden::Text(HiddenReason::Decorative)),
+            () if covers.opacity => Some(Hidden::Text(HiddenReason::Transparent)),
+            () if covers.clip_path || covers.clip && self.is_absolute() => {
+                Some(Hidden::Text(HiddenReason::Clipped))
+            }
+            () if self.transform.is_flat && (self.is_box(name) || name.is_cell()) => {
+                Some(Hidden::Text(HiddenReason::Clipped))
+            }
+            () if self.is_away() => Some(Hidden::Text(HiddenReason::OffPage)),
+            () if covers.overflow && self.has_no_area(name) => {
+                Some(Hidden::Text(HiddenReason::Clipped))
+            }
+            () if covers.content => Some(Hidden::Text(HiddenReason::NotDisplayed)),
             () => None,
         }
     }

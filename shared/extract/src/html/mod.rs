@@ -74,6 +74,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     note_pages(&maker, &mut defects);
     let mut unread = hidden::defects(&maker.unread.hidden);
     unread.extend(maker.unread.picture_defects());
+    let hidden = hidden::texts(&maker.unread.hidden);
     let links = maker.take_links();
     let mut pages = maker.pages;
     if let Some(error) = refuse(&input, &pages, &unread) {
@@ -97,7 +98,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         links,
         metadata: Default::default(),
         defects,
-        hidden: Vec::new(),
+        hidden,
         encrypted: false,
     })
 }

@@ -1,6 +1,6 @@
 //! The computed look of elements.
 
-use stemma_document::{Emphasis, Pt, StyleRun};
+use stemma_document::{Emphasis, HiddenReason, Pt, StyleRun};
 
 use super::color::Paint;
 use super::hidden::Hidden;
@@ -93,10 +93,14 @@ impl Style {
     pub(super) fn hides_text(&self) -> Option<Hidden> {
         match self.hidden {
             Some(hidden) => Some(hidden),
-            None if self.invisible => Some(Hidden::Visibility),
-            None if self.size < MIN_SEEN_SIZE => Some(Hidden::Size),
-            None if Length::Points(self.first).is_away() => Some(Hidden::Position),
-            None if self.color.is_unseen_on(self.ground) => Some(Hidden::Color),
+            None if self.invisible => Some(Hidden::Text(HiddenReason::NotDisplayed)),
+            None if self.size < MIN_SEEN_SIZE => Some(Hidden::Text(HiddenReason::Tiny)),
+            None if Length::Points(self.first).is_away() => {
+                Some(Hidden::Text(HiddenReason::OffPage))
+            }
+            None if self.color.is_unseen_on(self.ground) => {
+                Some(Hidden::Text(HiddenReason::SameColor))
+            }
             None => None,
         }
     }

@@ -3,7 +3,7 @@
 use stemma_document::{Defect, PageNo};
 
 use super::encoding::defect;
-use super::hidden::HiddenText;
+use super::hidden::HiddenPart;
 
 // Square points. Smaller pictures keep a place free, or are marks of a list and lines.
 const MIN_AREA: f32 = 1_200.0;
@@ -17,7 +17,7 @@ const MAX_PAGES: usize = 100;
 /// What was not read before a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unread {
-    pub(super) hidden: Vec<HiddenText>,
+    pub(super) hidden: Vec<HiddenPart>,
     pictures: u32,
     // Those that may be as large as a page.
     large: u32,
@@ -48,7 +48,7 @@ impl Unread {
 /// What was not read, by page.
 #[derive(Debug, Default)]
 pub(super) struct UnreadByPage {
-    pub(super) hidden: Vec<(PageNo, HiddenText)>,
+    pub(super) hidden: Vec<(PageNo, HiddenPart)>,
     pictures: u32,
     // Large pictures where there are few words.
     bare: Vec<(Option<PageNo>, u32)>,

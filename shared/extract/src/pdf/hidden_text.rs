@@ -37,13 +37,8 @@ pub(super) fn remove_hidden(glyphs: &mut Vec<Glyph>, canvas: &Canvas) -> Vec<Hid
 
 /// The detail of the defect of a page.
 pub(super) fn describe(parts: &[HiddenPart]) -> String {
-    let words: usize = parts.iter().map(|part| part.words).sum();
-    let ways: Vec<String> = parts
-        .iter()
-        .map(|part| format!("{} {}", part.words, part.reason.description()))
-        .collect();
-    let noun = if words == 1 { "word is" } else { "words are" };
-    format!("{words} {noun} hidden and not read: {}", ways.join(", "))
+    let words: Vec<_> = parts.iter().map(|part| (part.reason, part.words)).collect();
+    HiddenReason::describe(&words)
 }
 
 // Texts without letters or digits, such as leaders, are not words.

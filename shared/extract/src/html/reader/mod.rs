@@ -13,7 +13,7 @@ use super::css::{Element, StyleSheets};
 use super::declared::Declared;
 use super::elements::Name;
 use super::encoding::Input;
-use super::hidden::{Hidden, HiddenText};
+use super::hidden::{Hidden, HiddenPart};
 use super::line::{LINE_HEIGHT, TextLine, TextLink};
 use super::pages::PageMaker;
 use super::placed::Frame;
@@ -168,12 +168,14 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self, start: usize, end: usize) {
         let style = self.style();
-        if let Some(why) = style.hides_text() {
-            if why != Hidden::Data {
+        match style.hides_text() {
+            Some(Hidden::Data) => return,
+            Some(Hidden::Text(reason)) => {
                 let text = self.input.text(start..end);
-                HiddenText::add(&mut self.unread.hidden, why, &text);
+                HiddenPart::add(&mut self.unread.hidden, reason, &text);
+                return;
             }
-            return;
+            None => {}
         }
         let run = style.run();
         if style.is_raised

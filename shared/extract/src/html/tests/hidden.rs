@@ -4,84 +4,116 @@ const SECRET: &str = "secret words here";
 
 /// Each way to hide text: style sheet, and markup with `$` for the text.
 const WAYS: [(&str, &str, &str); 30] = [
-    ("display", "", "<p hidden>$</p>"),
-    ("display", "", "<div style='display:none'><p>$</p></div>"),
+    ("not displayed", "", "<p hidden>$</p>"),
     (
-        "display",
+        "not displayed",
+        "",
+        "<div style='display:none'><p>$</p></div>",
+    ),
+    (
+        "not displayed",
         ".x{display:none}",
         "<div class='a x'><p>$</p></div>",
     ),
     (
-        "display",
+        "not displayed",
         "#i > span{display:none!important}",
         "<p id=i><span style='display:inline'>$</span></p>",
     ),
-    ("visibility", "", "<p style='visibility:hidden'>$</p>"),
+    ("not displayed", "", "<p style='visibility:hidden'>$</p>"),
     (
-        "visibility",
+        "not displayed",
         "",
         "<table><tr style='visibility:collapse'><td>$</td></tr></table>",
     ),
-    ("aria-hidden", "", "<p aria-hidden=true>$</p>"),
-    ("font size", "", "<p style='font-size:0'>$</p>"),
-    ("font size", ".x{font-size:1px}", "<p class=x>$</p>"),
-    ("opacity", "", "<p style='opacity:0'>$</p>"),
+    ("marked as decoration", "", "<p aria-hidden=true>$</p>"),
+    ("too small to read", "", "<p style='font-size:0'>$</p>"),
+    ("too small to read", ".x{font-size:1px}", "<p class=x>$</p>"),
+    ("transparent", "", "<p style='opacity:0'>$</p>"),
     (
-        "position",
+        "off the page",
         "",
         "<p style='position:absolute;left:-9999px'>$</p>",
     ),
     (
-        "position",
+        "off the page",
         "",
         "<p style='position:absolute;top:-2000px'>$</p>",
     ),
-    ("position", "", "<p style='text-indent:-999px'>$</p>"),
-    ("position", "", "<p style='margin-left:-5000px'>$</p>"),
+    ("off the page", "", "<p style='text-indent:-999px'>$</p>"),
+    ("off the page", "", "<p style='margin-left:-5000px'>$</p>"),
     (
-        "clip",
+        "outside of a clip",
         "",
         "<p style='position:absolute;clip:rect(0,0,0,0)'>$</p>",
     ),
     (
-        "clip",
+        "outside of a clip",
         ".sr{position:absolute!important;clip:rect(1px 1px 1px 1px)}",
         "<span class=sr>$</span>",
     ),
-    ("clip", "", "<p style='clip-path:inset(100%)'>$</p>"),
-    ("clip", "", "<p style='clip-path: inset(50%)'>$</p>"),
     (
-        "size of the box",
+        "outside of a clip",
+        "",
+        "<p style='clip-path:inset(100%)'>$</p>",
+    ),
+    (
+        "outside of a clip",
+        "",
+        "<p style='clip-path: inset(50%)'>$</p>",
+    ),
+    (
+        "outside of a clip",
         "",
         "<div style='height:0;overflow:hidden'>$</div>",
     ),
     (
-        "size of the box",
+        "outside of a clip",
         "",
         "<div style='width:1px;overflow:hidden'>$</div>",
     ),
     (
-        "size of the box",
+        "outside of a clip",
         ".x{max-height:0;overflow:hidden}",
         "<div class=x>$</div>",
     ),
-    ("color", "", "<font color=white>$</font>"),
-    ("color", "", "<font color=#FFFFFF>$</font>"),
-    ("color", ".x{color:rgb(254,254,254)}", "<p class=x>$</p>"),
     (
-        "color",
+        "in the color of what is below",
+        "",
+        "<font color=white>$</font>",
+    ),
+    (
+        "in the color of what is below",
+        "",
+        "<font color=#FFFFFF>$</font>",
+    ),
+    (
+        "in the color of what is below",
+        ".x{color:rgb(254,254,254)}",
+        "<p class=x>$</p>",
+    ),
+    (
+        "in the color of what is below",
         "body{background:#036}",
         "<p style='color:#003366'>$</p>",
     ),
     (
-        "color",
+        "in the color of what is below",
         "",
         "<table><tr bgcolor=black><td><font color='#000000'>$</font></td></tr></table>",
     ),
-    ("color", "", "<p style='color:transparent'>$</p>"),
-    ("scale", "", "<p style='transform:scale(0)'>$</p>"),
-    ("element", "", "<template>$</template>"),
-    ("element", "", "<noscript>$</noscript>"),
+    (
+        "in the color of what is below",
+        "",
+        "<p style='color:transparent'>$</p>",
+    ),
+    (
+        "outside of a clip",
+        "",
+        "<p style='transform:scale(0)'>$</p>",
+    ),
+    ("not displayed", "", "<template>$</template>"),
+    ("not displayed", "", "<noscript>$</noscript>"),
 ];
 
 /// What is displayed although it looks like one of the ways.
@@ -195,8 +227,16 @@ fn hidden_text_is_left_out_and_counted() {
             .find(|defect| defect.code == "html.hidden_text");
         let gap = gap.unwrap_or_else(|| panic!("no gap: {css} {markup}"));
         assert_eq!(gap.page.map(|page| page.get()), Some(1), "{markup}");
-        let words = format!("3 words are not displayed and were not read: 3 by {way}");
+        let words = format!("3 words are hidden and not read: 3 {way}");
         assert_eq!(gap.detail, words, "{markup}");
+        let [text] = source.hidden.as_slice() else {
+            panic!("{:?}", source.hidden)
+        };
+        assert_eq!(
+            (text.text.as_str(), text.page.get()),
+            (SECRET, 1),
+            "{markup}"
+        );
     }
 }
 
@@ -240,7 +280,8 @@ fn hidden_text_is_counted_by_page_and_way() {
             )
         })
         .collect();
-    let detail = "3 words are not displayed and were not read: 2 by display, 1 by color";
+    let detail =
+        "3 words are hidden and not read: 2 not displayed, 1 in the color of what is below";
     assert_eq!(gaps, [(1, detail), (2, detail)]);
 }
 
