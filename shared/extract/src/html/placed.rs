@@ -16,9 +16,8 @@ const MIN_PAGE: f32 = 300.0;
 pub(super) const DESCENT: f32 = 0.22;
 // More words than a page has. They are read in the order of the file, to bound the work.
 const MAX_WORDS: usize = 20_000;
-// In ems: lines whose baselines differ by less are in one row, and a space before the next cell stays free.
-const SAME_ROW: f32 = 0.3;
-const GAP: f32 = 0.4;
+// In ems: lines whose baselines differ by less are in one row, and so much stays free before the next text of it.
+const SLACK: f32 = 0.3;
 
 /// A box in points from the top left corner of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -173,12 +172,12 @@ fn make_room(placed: &mut [PlacedLine]) {
         let start = line.rect.x0.points();
         let next = behind
             .iter()
-            .take_while(|next| next.baseline - *baseline < SAME_ROW * *size)
+            .take_while(|next| next.baseline - *baseline < SLACK * *size)
             .map(|next| next.line.rect.x0.points())
             .filter(|x| *x > start)
             .fold(f32::INFINITY, f32::min);
         let end = line.rect.x1.points();
-        let room = next - GAP * *size - start;
+        let room = next - SLACK * *size - start;
         if end - start > room && room.is_sign_positive() {
             let scale = room / (end - start);
             let moved = |x: Pt| Pt::new(start + (x.points() - start) * scale);
