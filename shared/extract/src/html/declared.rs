@@ -302,7 +302,7 @@ impl Declared {
                 self.covers.opacity = opacity.is_some_and(|opacity| opacity < MIN_ALPHA);
             }
             b"overflow" | b"overflow-x" | b"overflow-y" => {
-                self.covers.overflow = is(b"hidden") || is(b"clip")
+                self.covers.overflow = is(b"hidden") || is(b"clip");
             }
             b"max-height" => self.covers.no_height = is_nothing(value),
             b"max-width" => self.covers.no_width = is_nothing(value),
