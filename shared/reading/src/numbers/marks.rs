@@ -15,8 +15,6 @@ const EAST_ASIAN_SHARE: usize = 10;
 const MAJORITY: u32 = 10;
 // What a number tells whose decimal mark is certain, against one such as `41,7`.
 const CERTAIN: u32 = 4;
-// Numbers such as `1,234`, none of which has other than three digits behind its mark: those are groups.
-const MIN_GROUPED: u32 = 2;
 // Digits of the groups of lakh and crore: `12,34,56,789`.
 const SMALL_GROUP: usize = 2;
 // Numbers with decimals that tell the mark of a table or page apart from that of its document.
@@ -226,7 +224,7 @@ impl DecimalCounts {
     }
 
     fn are_groups(self, other: Self) -> bool {
-        self.grouped >= MIN_GROUPED && self.all() >= MAJORITY * other.all()
+        self.grouped > 0 && self.all() >= MAJORITY * other.all()
     }
 }
 

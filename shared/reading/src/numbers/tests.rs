@@ -158,6 +158,10 @@ fn a_document_tells_its_marks() {
             DecimalMark::Point,
         ),
         (vec![(" 1,234 2,345", row)], DecimalMark::Point),
+        (
+            vec![("We spent $1,577 million.", prose)],
+            DecimalMark::Point,
+        ),
         (vec![(" 1.234 2.345", row)], DecimalMark::Undecided),
         (vec![(" 41.7 40,2", row)], DecimalMark::Undecided),
         (
