@@ -75,7 +75,7 @@ fn declared_scale(before: &str, word: &str, behind: &[&str]) -> Option<u64> {
     let follows_preposition = SCALE_PREPOSITIONS.contains(bare_word(before));
     // `Millions of dollars`; above a table, also `Millions of pieces`.
     let has_genitive = matches!(behind, [genitive, unit, ..]
-        if SCALE_GENITIVES.contains(*genitive) && (before.is_empty() || is_currency(unit)));
+        if SCALE_GENITIVES.contains(genitive) && (before.is_empty() || is_currency(unit)));
     let has_exception = word.ends_with(',')
         && behind
             .first()
