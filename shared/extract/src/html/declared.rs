@@ -307,7 +307,9 @@ impl Declared {
                     .and_then(|text| text.trim_end_matches('%').parse::<f32>().ok());
                 self.covers.opacity = opacity.is_some_and(|opacity| opacity < MIN_ALPHA);
             }
-            b"overflow" | b"overflow-x" | b"overflow-y" => self.covers.overflow = is(b"hidden") || is(b"clip"),
+            b"overflow" | b"overflow-x" | b"overflow-y" => {
+                self.covers.overflow = is(b"hidden") || is(b"clip");
+            }
             b"max-height" => self.covers.no_height = is_nothing(value),
             b"max-width" => self.covers.no_width = is_nothing(value),
             b"clip" => self.covers.clip = is_empty_rect(value),
@@ -354,7 +356,8 @@ impl Declared {
     pub(super) fn apply(&self, name: Name, outer: &Style) -> Style {
         let mut style = *outer;
         if self.is_rare {
-            style.zoom = (outer.zoom * self.transform.scale).clamp(SIZES.end().recip(), *SIZES.end());
+            style.zoom =
+                (outer.zoom * self.transform.scale).clamp(SIZES.end().recip(), *SIZES.end());
             style.size *= self.transform.scale;
         }
         style.size = match self.size {

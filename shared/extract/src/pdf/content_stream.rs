@@ -303,10 +303,10 @@ impl<'a> Interpreter<'a, '_> {
                 self.next_line(by.0.as_f64(), by.1.as_f64());
             }
             TypedInstruction::NextLineUsingLeading(_) => {
-                self.next_line(0.0, -self.state.text.leading)
+                self.next_line(0.0, -self.state.text.leading);
             }
             TypedInstruction::CharacterSpacing(value) => {
-                self.state.text.char_spacing = value.0.as_f64()
+                self.state.text.char_spacing = value.0.as_f64();
             }
             TypedInstruction::WordSpacing(value) => self.state.text.word_spacing = value.0.as_f64(),
             TypedInstruction::HorizontalScaling(value) => {
