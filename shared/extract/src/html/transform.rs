@@ -2,7 +2,7 @@
 
 use super::length::Length;
 
-// Of a box of which something is left.
+// For a box that is not empty.
 const MIN_DETERMINANT: f32 = 1e-6;
 
 /// What a transformation does to text.

@@ -26,7 +26,7 @@ pub(super) struct Unread {
 impl Unread {
     /// Adds a picture, with its size in points if the file says it.
     pub(super) fn add_picture(&mut self, width: Option<f32>, height: Option<f32>) {
-        // A picture of which one side is known may be a square, or large.
+        // A picture with one known side may be a square, or large.
         let area = width
             .or(height)
             .zip(height.or(width))

@@ -27,7 +27,7 @@ pub(super) enum ColorSpace {
     Gray,
     Rgb,
     Cmyk,
-    /// Inks of which only their absence is known.
+    /// Inks whose color is known only where there is none.
     Inks,
     /// An ink that is black.
     Black,

@@ -6,7 +6,7 @@ use super::glyph::{Glyph, Writing};
 use super::graphics_state::GraphicsState;
 use super::matrix::Matrix;
 
-// In ems: half the height of capitals, a little less than that of the tallest.
+// In ems: half the height of capitals.
 const HALF_BODY: f64 = 0.325;
 
 /// Common values of all glyphs of one string.

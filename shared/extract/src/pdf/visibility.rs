@@ -67,7 +67,7 @@ pub(super) fn judge(glyphs: &mut [Glyph], canvas: &Canvas) -> bool {
     any_hidden
 }
 
-// A word of which a part is seen is read as a whole: a part of a number is another number.
+// A word that is partly seen is read whole: a part of a number is another number.
 fn show_whole_words(glyphs: &mut [Glyph]) {
     let words = glyphs.chunk_by_mut(|one, next| {
         one.text != ' '

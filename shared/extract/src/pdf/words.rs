@@ -95,7 +95,7 @@ fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
-// The glyphs of a word, of which those of a raised mark of a note are superscripts.
+// The glyphs of a word, with raised marks of notes as superscripts.
 fn with_note_marks<'w>(word: &'w [LineGlyph], segment: &TextSegment) -> Cow<'w, [LineGlyph]> {
     let is_raised = |glyph: &LineGlyph| {
         glyph.size <= SCRIPT_SIZE * segment.size

@@ -9,7 +9,7 @@ use crate::vocabulary::POINT_LANGUAGES;
 
 use super::lexing::{GROUP, number_end, plain_char};
 
-// A text has one letter of Chinese or Japanese to as many other signs, of which tables are full.
+// A text is East Asian with one such letter to this many others: its tables may have Latin names.
 const EAST_ASIAN_SHARE: usize = 10;
 // How many times as many numbers have to fit one mark as the other.
 const MAJORITY: u32 = 10;
@@ -17,7 +17,7 @@ const MAJORITY: u32 = 10;
 const CERTAIN: u32 = 4;
 // Digits of the groups of lakh and crore: `12,34,56,789`.
 const SMALL_GROUP: usize = 2;
-// Numbers with decimals that tell the mark of a table or page apart from that of its document.
+// Numbers with decimals that are needed before a table or page differs from its document.
 const MIN_DECIMALS: u32 = 3;
 
 /// How numbers are written.
@@ -290,7 +290,7 @@ impl MarkCounts {
         self.by_comma.merge(other.by_comma);
     }
 
-    /// The decimal mark of what was counted; `outer` is that of what it is a part of. A part of a document has another one only
+    /// The decimal mark of what was counted; `outer` is the mark of its page or document. A part of a document has another one only
     /// where several of its numbers say so.
     pub(crate) fn settle(self, outer: Option<DecimalMark>) -> DecimalMark {
         let least = if outer.is_some() { MIN_DECIMALS } else { 1 };

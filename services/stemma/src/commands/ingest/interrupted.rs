@@ -1,4 +1,4 @@
-//! The run before this one, if it was interrupted: its job goes on next to that of this run.
+//! The run before this one, if it was interrupted: the job it left behind goes on during this run.
 
 use stemma_document::Collection;
 use stemma_engine::jobs::{self, EntryCounts, JobReport, NewestJobs, SavedProgress};
