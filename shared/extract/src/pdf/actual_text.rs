@@ -6,8 +6,10 @@ use hayro_syntax::page::Resources;
 use super::font::push_character;
 use super::glyph::{Direction, Glyph, UNMAPPED};
 use super::matrix::Matrix;
+use super::page_box::PageBox;
 use super::strings::decode_text_string;
 use super::structure_elements::StructureElements;
+use super::tagged_headings::MarkedBox;
 
 // Deeper nested marked content is ignored.
 const MAX_DEPTH: usize = 256;
@@ -17,6 +19,8 @@ const MAX_DEPTH: usize = 256;
 pub(super) struct ActualTextSpans {
     open: Vec<Span>,
     skipped: usize,
+    // Of closed sequences with identifiers and glyphs.
+    marked: Vec<MarkedBox>,
 }
 
 struct Span {
@@ -50,6 +54,11 @@ impl ActualTextSpans {
         }
     }
 
+    /// Where the closed sequences with identifiers lie.
+    pub(super) fn into_marked(self) -> Vec<MarkedBox> {
+        self.marked
+    }
+
     /// Closes the innermost sequence and replaces its glyphs. Returns the text of an image in a sequence without glyphs.
     pub(super) fn end(
         &mut self,
@@ -61,6 +70,14 @@ impl ActualTextSpans {
             return None;
         }
         let span = self.open.pop()?;
+        let own = glyphs.get(span.start..).unwrap_or_default();
+        if let Some(mcid) = span
+            .mcid
+            .filter(|_| elements.are_declared() && !own.is_empty())
+        {
+            let bounds = PageBox::around(own.iter().map(|glyph| (glyph.x, glyph.y)));
+            self.marked.push(MarkedBox { mcid, bounds });
+        }
         match span.image {
             Some(image) if glyphs.len() == span.start => {
                 let text = span.text.or_else(|| elements.actual_text(span.mcid?))?;

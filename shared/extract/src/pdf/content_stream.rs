@@ -23,6 +23,7 @@ use super::page_box::PageBox;
 use super::path::Point;
 use super::pen::Pen;
 use super::structure_elements::StructureElements;
+use super::tagged_headings::MarkedBox;
 use crate::Limits;
 
 // Deeper saves are ignored, as in viewers.
@@ -46,6 +47,8 @@ const PLACES_TEXT: [&[u8]; 10] = [
 pub(super) struct PageText {
     pub(super) glyphs: Vec<Glyph>,
     pub(super) hidden: Vec<HiddenPart>,
+    /// Of a tagged file.
+    pub(super) marked: Vec<MarkedBox>,
     pub(super) ink: Ink,
     // The first loss.
     pub(super) loss: Option<TextLoss>,
@@ -113,6 +116,7 @@ pub(super) fn read_page_text<'a>(
     let content = interpreter.join_streams(&streams);
     interpreter.run(content, page.resources(), 0);
     let mut text = interpreter.out;
+    text.marked = interpreter.actual_text.into_marked();
     text.hidden = remove_hidden(&mut text.glyphs, &interpreter.canvas);
     curved_text::straighten(&mut text.glyphs);
     if let Some(form) = &shared.form {

@@ -3,7 +3,7 @@
 //! The bytes are checked (`decode_limits`) and opened by hayro-syntax. Each page's operators are run for text only
 //! (`content_stream`, `font`), and `rows`, `columns` and `words` build lines from the glyphs. `canvas` keeps what else is
 //! painted, from which `visibility` and `hidden_text` tell the text that nobody sees; `form_fields` adds the values of
-//! forms. Document structures (`outline`, `destinations`, `links`, `labels`, `info`, `unread`) come from the same open
+//! forms. Document structures (`outline`, `tagged_headings`, `destinations`, `links`, `labels`, `info`, `unread`) come from the same open
 //! file. lopdf is used only for files that the first parser cannot read (`fallback`).
 //!
 //! Pages are independent of each other. A `font::FontBook` belongs to one thread.
@@ -16,6 +16,7 @@ mod content_stream;
 mod curved_text;
 mod decode_limits;
 mod destinations;
+mod errors;
 mod fallback;
 mod field_box;
 mod font;
@@ -42,6 +43,7 @@ mod reader;
 mod rows;
 mod strings;
 mod structure_elements;
+mod tagged_headings;
 mod type3;
 mod unread;
 mod visibility;
@@ -108,7 +110,7 @@ pub(crate) fn read_with(
             |reader| {
                 reader
                     .join()
-                    .unwrap_or_else(|_| Err(reader::damaged_error()))
+                    .unwrap_or_else(|_| Err(errors::damaged_error()))
             },
         )
     })

@@ -13,10 +13,15 @@ use stemma_document::{
 use super::content_stream::{SharedParts, TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
+use super::errors::{
+    invalid_file_error, no_pages_error, no_text_error, out_of_time_error, password_error,
+    too_many_pages_error,
+};
 use super::font::FontBook;
 use super::hidden_text::{HiddenPart, describe};
 use super::ink::Ink;
 use super::page_layout::{is_invisible, lay_out};
+use super::tagged_headings::{MarkedBox, read_tagged_headings};
 use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality, unread};
 use crate::{ExtractError, Limits};
 
@@ -44,14 +49,7 @@ pub(super) fn read(
     };
     reread_bad_pages(&mut pages, bytes, password, &budget, limits);
     if budget.is_expired() {
-        return Err(ExtractError::new(
-            "limits.time",
-            format!(
-                "reading the document took more than {} s of CPU time",
-                limits.max_seconds
-            ),
-            "split the document, or raise limits.max_seconds",
-        ));
+        return Err(out_of_time_error(limits));
     }
     let mut defects = collect_defects(&pages, limits);
     let is_truncated = decode_limits::is_truncated(bytes);
@@ -78,12 +76,16 @@ pub(super) fn read(
         );
     }
     let hidden = hidden_texts(&mut pages);
-    let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
+    let (mut pages, marked): (Vec<Page>, Vec<_>) = pages
+        .into_iter()
+        .map(|read| (read.page, read.marked))
+        .unzip();
     furniture::mark(&mut pages);
-    Ok(Source {
-        hidden,
-        ..assemble(&pdf, pages, defects, is_encrypted(bytes), limits)
-    })
+    let mut source = assemble(&pdf, pages, defects, is_encrypted(bytes), limits);
+    if let (true, SourceBody::Pages(pages)) = (source.outline.is_empty(), &source.body) {
+        source.outline = read_tagged_headings(&pdf, pages, &marked, limits);
+    }
+    Ok(Source { hidden, ..source })
 }
 
 /// Opens a file that has pages, from the header on.
@@ -103,14 +105,7 @@ pub(super) fn open_checked(
         return Err(no_pages_error());
     }
     if count > limits.max_pages as usize {
-        return Err(ExtractError::new(
-            "limits.pages",
-            format!(
-                "the document has {count} pages, more than the limit of {}",
-                limits.max_pages
-            ),
-            "raise the limit or split the document",
-        ));
+        return Err(too_many_pages_error(count, limits));
     }
     Ok(pdf)
 }
@@ -145,96 +140,6 @@ fn reopen(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> 
         .filter(|pdf| !pdf.pages().is_empty())
 }
 
-fn password_error(has_password: bool) -> ExtractError {
-    let message = if has_password {
-        "the file is password protected and the password given does not open it"
-    } else {
-        "the file is password protected"
-    };
-    ExtractError::new(
-        "pdf.encrypted_password",
-        message,
-        "give the user password with `--password`",
-    )
-}
-
-// A file without any page object has no pages; otherwise it is damaged.
-fn invalid_file_error(bytes: &[u8]) -> ExtractError {
-    let mut position = 0;
-    while let Some(offset) =
-        decode_limits::find_bytes(bytes.get(position..).unwrap_or_default(), b"/Type")
-    {
-        position += offset + 5;
-        let value = bytes.get(position..).unwrap_or_default().trim_ascii_start();
-        if value.starts_with(b"/Page") && !value.starts_with(b"/Pages") {
-            return damaged_error();
-        }
-    }
-    // Compressed object streams may hide page objects.
-    if decode_limits::find_bytes(bytes, b"/ObjStm").is_some() {
-        damaged_error()
-    } else {
-        no_pages_error()
-    }
-}
-
-pub(super) fn damaged_error() -> ExtractError {
-    ExtractError::new(
-        "pdf.damaged",
-        "the file is damaged: its pages cannot be found",
-        "get the file again, or repair it with another program",
-    )
-}
-
-fn no_pages_error() -> ExtractError {
-    ExtractError::new(
-        "pdf.no_pages",
-        "the document has no pages",
-        "check that the file is complete",
-    )
-}
-
-fn no_text_error(
-    pages: &[ExtractedPage],
-    defects: &[Defect],
-    is_truncated: bool,
-    any_picture: bool,
-) -> ExtractError {
-    if is_truncated {
-        return ExtractError::new(
-            "pdf.truncated",
-            "the file is cut off: the text of its pages is lost",
-            "get the whole file",
-        );
-    }
-    if pages
-        .iter()
-        .all(|read| matches!(read.loss, Some(TextLoss::Unreadable | TextLoss::TooLarge)))
-    {
-        let why = defects
-            .first()
-            .map(|defect| defect.detail.as_str())
-            .unwrap_or_default();
-        return ExtractError::new(
-            "pdf.damaged",
-            format!("no page can be read: {why}"),
-            damaged_error().next,
-        );
-    }
-    ExtractError::new(
-        "pdf.no_text",
-        format!(
-            "the document has no text layer: none of its {} pages has text",
-            pages.len()
-        ),
-        if any_picture {
-            "ingest it with `--ocr auto`, which reads pages that are pictures (OCR)"
-        } else {
-            "look at its pages: they show no pictures that text recognition (OCR) could read"
-        },
-    )
-}
-
 // The trailer refers to the encryption dictionary in plain bytes, even in encrypted files.
 fn is_encrypted(bytes: &[u8]) -> bool {
     let mut position = 0;
@@ -252,10 +157,12 @@ fn is_encrypted(bytes: &[u8]) -> bool {
     false
 }
 
-struct ExtractedPage {
-    page: Page,
+#[derive(Default)]
+pub(super) struct ExtractedPage {
+    pub(super) page: Page,
     hidden: Vec<HiddenPart>,
-    loss: Option<TextLoss>,
+    marked: Vec<MarkedBox>,
+    pub(super) loss: Option<TextLoss>,
     ink: Ink,
     invisible: bool,
     garbled: bool,
@@ -337,15 +244,7 @@ fn read_page<'a>(
 ) -> ExtractedPage {
     let (width, height) = page.render_dimensions();
     if budget.is_expired() {
-        return ExtractedPage {
-            page: Page::default(),
-            hidden: Vec::new(),
-            loss: None,
-            ink: Ink::default(),
-            invisible: false,
-            garbled: false,
-            panicked: false,
-        };
+        return ExtractedPage::default();
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
         let text = read_page_text(page, fonts, shared, budget, limits);
@@ -354,6 +253,7 @@ fn read_page<'a>(
         ExtractedPage {
             page: laid_out,
             hidden: text.hidden,
+            marked: text.marked,
             loss: text.loss,
             ink: text.ink,
             invisible: is_invisible(&text.glyphs),
@@ -364,15 +264,11 @@ fn read_page<'a>(
     // Fonts may be inconsistent after a panic.
     read.unwrap_or_else(|_| {
         *fonts = FontBook::new();
-        let page = lay_out(width, height, &[]);
         ExtractedPage {
-            page,
-            hidden: Vec::new(),
+            page: lay_out(width, height, &[]),
             loss: Some(TextLoss::Unreadable),
-            ink: Ink::default(),
-            invisible: false,
-            garbled: false,
             panicked: true,
+            ..ExtractedPage::default()
         }
     })
 }
