@@ -213,7 +213,7 @@ impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
     /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 10] = [
+        const NOTES: [&str; 11] = [
             "edgar.parts_skipped",
             "html.pictures",
             "ocr.no_engine",
@@ -221,6 +221,7 @@ impl Gap {
             "ocr.recognized",
             "outline.entry_not_found",
             "pdf.little_text",
+            "pdf.remarks",
             "pdf.text_invisible",
             "structure.contents_rejected",
             "structure.outline_rejected",

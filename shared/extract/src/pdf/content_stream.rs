@@ -20,8 +20,10 @@ use super::ink::Ink;
 use super::matrix::Matrix;
 use super::optional_content::OptionalContent;
 use super::page_box::PageBox;
+use super::page_layout::lay_out;
 use super::path::Point;
 use super::pen::Pen;
+use super::remarks::{PageRemarks, Remark, find_remarks, place_remarks};
 use super::structure_elements::StructureElements;
 use super::tagged_headings::MarkedBox;
 use crate::Limits;
@@ -49,6 +51,7 @@ pub(super) struct PageText {
     pub(super) hidden: Vec<HiddenPart>,
     /// Of a tagged file.
     pub(super) marked: Vec<MarkedBox>,
+    pub(super) remarks: PageRemarks,
     pub(super) ink: Ink,
     // The first loss.
     pub(super) loss: Option<TextLoss>,
@@ -115,8 +118,7 @@ pub(super) fn read_page_text<'a>(
     }
     let content = interpreter.join_streams(&streams);
     interpreter.run(content, page.resources(), 0);
-    let mut text = interpreter.out;
-    text.marked = interpreter.actual_text.into_marked();
+    let mut text = std::mem::take(&mut interpreter.out);
     text.hidden = remove_hidden(&mut text.glyphs, &interpreter.canvas);
     curved_text::straighten(&mut text.glyphs);
     if let Some(form) = &shared.form {
@@ -125,6 +127,11 @@ pub(super) fn read_page_text<'a>(
             text.loss.get_or_insert(TextLoss::LimitExceeded);
         }
     }
+    let remarks = find_remarks(page, &shared.layers);
+    let drawn = interpreter.draw_stamps(&remarks, page.resources());
+    let room = limits.max_glyphs_per_page as usize;
+    text.remarks = place_remarks(page, &remarks, &drawn, &mut text.glyphs, room);
+    text.marked = interpreter.actual_text.into_marked();
     text
 }
 
@@ -368,6 +375,23 @@ impl<'a> Interpreter<'a, '_> {
             _ => {}
         }
         self.canvas.layers.end_to(open);
+    }
+
+    // Returns the words that the drawing of each stamp shows, wherever it lies.
+    fn draw_stamps(&mut self, remarks: &[Remark<'a>], resources: &Resources<'a>) -> Vec<String> {
+        remarks
+            .iter()
+            .map(|remark| {
+                let Some(drawing) = remark.drawing() else {
+                    return String::new();
+                };
+                self.draw_form(&drawing, resources, 0);
+                let glyphs = std::mem::take(&mut self.out.glyphs);
+                let lines = lay_out(self.page.0, self.page.1, &glyphs).lines;
+                let words: Vec<String> = lines.into_iter().map(|line| line.text).collect();
+                words.join(" ")
+            })
+            .collect()
     }
 
     fn draw_form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: u32) {

@@ -54,13 +54,28 @@ impl<'g> FieldBox<'g> {
         })
     }
 
+    pub(super) fn bounds(&self) -> PageBox {
+        self.bounds
+    }
+
+    /// Whether nothing is printed in the box.
+    pub(super) fn is_blank(&self) -> bool {
+        self.inside().next().is_none()
+    }
+
+    // The printed glyphs that begin in the box.
+    fn inside(&self) -> impl Iterator<Item = &'g Glyph> {
+        let bounds = self.bounds;
+        self.printed.iter().filter(move |glyph| {
+            glyph.text != ' '
+                && (bounds.x0..=bounds.x1).contains(&glyph.x)
+                && (bounds.y0..=bounds.y1).contains(&glyph.y)
+        })
+    }
+
     /// Whether the text is printed in the box.
     pub(super) fn shows(&self, text: &str) -> bool {
-        let mut printed = self.printed.iter().filter(|glyph| {
-            glyph.text != ' '
-                && (self.bounds.x0..=self.bounds.x1).contains(&glyph.x)
-                && (self.bounds.y0..=self.bounds.y1).contains(&glyph.y)
-        });
+        let mut printed = self.inside();
         text.chars()
             .filter(|c| !c.is_whitespace())
             .all(|c| printed.next().is_some_and(|glyph| glyph.text == c))

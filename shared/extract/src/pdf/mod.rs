@@ -2,9 +2,9 @@
 //!
 //! The bytes are checked (`decode_limits`) and opened by hayro-syntax. Each page's operators are run for text only
 //! (`content_stream`, `font`), and `rows`, `columns` and `words` build lines from the glyphs. `canvas` keeps what else is
-//! painted, from which `visibility` and `hidden_text` tell the text that nobody sees; `form_fields` adds the values of
-//! forms. Document structures (`outline`, `tagged_headings`, `destinations`, `links`, `labels`, `info`, `unread`) come from the same open
-//! file. lopdf is used only for files that the first parser cannot read (`fallback`).
+//! painted, from which `visibility` and `hidden_text` tell the text that nobody sees; `form_fields` and `remarks` add
+//! what forms and annotations show. Document structures (`outline`, `tagged_headings`, `destinations`, `links`, `labels`,
+//! `info`, `unread`) come from the same open file. lopdf is used only for files that the first parser cannot read (`fallback`).
 //!
 //! Pages are independent of each other. A `font::FontBook` belongs to one thread.
 
@@ -40,6 +40,7 @@ mod pen;
 mod placed_words;
 mod quality;
 mod reader;
+mod remarks;
 mod rows;
 mod strings;
 mod structure_elements;

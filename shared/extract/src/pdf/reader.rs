@@ -21,6 +21,7 @@ use super::font::FontBook;
 use super::hidden_text::{HiddenPart, describe};
 use super::ink::Ink;
 use super::page_layout::{is_invisible, lay_out};
+use super::remarks::{PageRemarks, add_remarks};
 use super::tagged_headings::{MarkedBox, read_tagged_headings};
 use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality, unread};
 use crate::{ExtractError, Limits};
@@ -76,11 +77,12 @@ pub(super) fn read(
         );
     }
     let hidden = hidden_texts(&mut pages);
-    let (mut pages, marked): (Vec<Page>, Vec<_>) = pages
+    let (mut pages, marked, remarks): (Vec<Page>, Vec<_>, Vec<_>) = pages
         .into_iter()
-        .map(|read| (read.page, read.marked))
-        .unzip();
+        .map(|read| (read.page, read.marked, read.remarks))
+        .collect();
     furniture::mark(&mut pages);
+    defects.extend(add_remarks(&mut pages, remarks));
     let mut source = assemble(&pdf, pages, defects, is_encrypted(bytes), limits);
     if let (true, SourceBody::Pages(pages)) = (source.outline.is_empty(), &source.body) {
         source.outline = read_tagged_headings(&pdf, pages, &marked, limits);
@@ -162,6 +164,7 @@ pub(super) struct ExtractedPage {
     pub(super) page: Page,
     hidden: Vec<HiddenPart>,
     marked: Vec<MarkedBox>,
+    remarks: PageRemarks,
     pub(super) loss: Option<TextLoss>,
     ink: Ink,
     invisible: bool,
@@ -254,6 +257,7 @@ fn read_page<'a>(
             page: laid_out,
             hidden: text.hidden,
             marked: text.marked,
+            remarks: text.remarks,
             loss: text.loss,
             ink: text.ink,
             invisible: is_invisible(&text.glyphs),

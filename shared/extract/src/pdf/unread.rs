@@ -1,10 +1,10 @@
-//! What a file has other than the text of its pages, and is not read: attached files, annotations, dynamic forms.
+//! What a file has other than the text of its pages, and is not read: attached files, dynamic forms.
 
 use std::collections::BTreeSet;
 
 use hayro_syntax::Pdf;
 use hayro_syntax::object::{Array, Dict, Name, Stream, String as PdfString};
-use stemma_document::{Defect, PageNo};
+use stemma_document::Defect;
 
 use super::destinations::tree_nodes;
 use super::strings::decode_text_string;
@@ -13,15 +13,11 @@ use super::strings::decode_text_string;
 const MAX_ANNOTATIONS: usize = 200_000;
 const MAX_FILES: usize = 10_000;
 const LISTED: usize = 10;
-// Annotation flags (ISO 32000-2, table 167): hidden, and not on the screen.
-const UNSEEN: u32 = 1 << 1 | 1 << 5;
 
 /// Returns a defect for each kind of content that is not read.
 pub(super) fn find_unread(pdf: &Pdf, root: &Dict<'_>) -> Vec<Defect> {
-    let mut annotations = Annotations::default();
-    annotations.read(pdf);
     let mut files = embedded_files(root);
-    files.append(&mut annotations.files);
+    attached_to_pages(pdf, &mut files);
     let defect = |code: &str, detail: String| Defect {
         code: code.into(),
         page: None,
@@ -34,9 +30,6 @@ pub(super) fn find_unread(pdf: &Pdf, root: &Dict<'_>) -> Vec<Defect> {
     }
     if let Some(detail) = describe_files(&files) {
         defects.push(defect("pdf.attachments", detail));
-    }
-    if let Some(detail) = annotations.describe() {
-        defects.push(defect("pdf.annotations", detail));
     }
     defects
 }
@@ -95,74 +88,18 @@ fn needs_rendering(root: &Dict<'_>) -> bool {
     root.get::<bool>("NeedsRendering").unwrap_or(false)
 }
 
-#[derive(Default)]
-struct Annotations {
-    files: BTreeSet<String>,
-    // Those with text.
-    count: usize,
-    pages: BTreeSet<u32>,
-}
-
-impl Annotations {
-    fn read(&mut self, pdf: &Pdf) {
-        let mut room = MAX_ANNOTATIONS;
-        for (index, page) in pdf.pages().iter().enumerate() {
-            let list = page.raw().get::<Array<'_>>("Annots").unwrap_or_default();
-            for annotation in list.iter::<Dict<'_>>().take(room) {
-                room -= 1;
-                self.add(&annotation, PageNo::from_index(index));
-            }
-        }
-    }
-
-    fn add(&mut self, annotation: &Dict<'_>, page: PageNo) {
-        let kind = annotation.get::<Name<'_>>("Subtype");
-        match kind.as_deref() {
-            Some(b"FileAttachment") if self.files.len() < MAX_FILES => {
+// Files that icons on pages stand for.
+fn attached_to_pages(pdf: &Pdf, files: &mut BTreeSet<String>) {
+    let mut room = MAX_ANNOTATIONS;
+    for page in pdf.pages().iter() {
+        let list = page.raw().get::<Array<'_>>("Annots").unwrap_or_default();
+        for annotation in list.iter::<Dict<'_>>().take(room) {
+            room -= 1;
+            let kind = annotation.get::<Name<'_>>("Subtype");
+            if kind.as_deref() == Some(b"FileAttachment") && files.len() < MAX_FILES {
                 let file = annotation.get::<Dict<'_>>("FS").unwrap_or_default();
-                let name = file_name(&file).unwrap_or_else(|| "unnamed".into());
-                self.files.insert(name);
+                files.insert(file_name(&file).unwrap_or_else(|| "unnamed".into()));
             }
-            Some(b"FreeText" | b"Stamp" | b"Text") => {
-                let is_unseen = annotation.get::<u32>("F").unwrap_or(0) & UNSEEN != 0;
-                let text = annotation.get::<PdfString<'_>>("Contents");
-                let has_text = text.is_some_and(|text| !text.as_bytes().trim_ascii().is_empty());
-                // A stamp may have its words in its drawing only.
-                if !is_unseen && (has_text || kind.as_deref() == Some(b"Stamp")) {
-                    self.count += 1;
-                    self.pages.insert(page.get());
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn describe(&self) -> Option<String> {
-        let pages: Vec<String> = self
-            .pages
-            .iter()
-            .take(LISTED)
-            .map(ToString::to_string)
-            .collect();
-        let more = if self.pages.len() > LISTED {
-            ", …"
-        } else {
-            ""
-        };
-        let pages = format!("{}{more}", pages.join(", "));
-        let noun = if self.pages.len() == 1 {
-            "page"
-        } else {
-            "pages"
-        };
-        match self.count {
-            0 => None,
-            1 => Some(format!(
-                "1 annotation with text or a stamp is not read, on page {pages}"
-            )),
-            count => Some(format!(
-                "{count} annotations with text or stamps are not read, on {noun} {pages}"
-            )),
         }
     }
 }

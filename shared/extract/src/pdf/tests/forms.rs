@@ -1,4 +1,4 @@
-//! Form fields, and what is not read: attachments, annotations, dynamic forms.
+//! Form fields, and what is not read: attachments, dynamic forms.
 
 use super::*;
 
@@ -173,18 +173,6 @@ fn trees_of_files_in_circles_end() {
     let node = format!("<</Kids[{first} 0 R {first} 0 R]/Names[(x.pdf)<<>>]>>");
     let (_, detail) = only_defect(&page_with("").catalog(&tree).object(&node));
     assert_eq!(detail, "1 attached file is not read: x.pdf");
-}
-
-#[test]
-fn annotations_with_text_are_a_gap() {
-    let annotations = "<</Subtype/FreeText/Contents(Paid)>><</Subtype/Stamp>>\
-         <</Subtype/Text/Contents(note)/F 2>><</Subtype/Text/Contents( )>><</Subtype/Highlight/Contents(x)>>";
-    let (code, detail) = only_defect(&page_with(annotations));
-    assert_eq!(code, "pdf.annotations");
-    assert_eq!(
-        detail,
-        "2 annotations with text or stamps are not read, on page 1"
-    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod hidden;
 mod limits;
 mod lines;
 mod navigation;
+mod remarks;
 mod tags;
 
 use stemma_document::{LineRole, Page, PageNo, Pt, Source, SourceBody, Turn};
