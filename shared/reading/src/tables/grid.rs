@@ -18,7 +18,7 @@ use crate::lines::LineKind;
 use crate::numbers::{CellBorders, MarkCounts, NumberMarks, have_spaces};
 use crate::period::{head_period, is_only_period, period_mentions};
 use crate::tables::placement::text_rect;
-use crate::tables::surroundings::{is_title, unit_of};
+use crate::tables::surroundings::{is_title, is_unit, unit_of};
 use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
 
 // A single figure in a table is a page number, or text that is laid out.
@@ -334,11 +334,18 @@ impl SegmentReader<'_> {
             }
         }
         self.segment.first.get_or_insert(row.at);
+        self.last_was_head = true;
+        if let [head] = &heads[..]
+            && is_unit(&head.text)
+            && (0..self.columns.len()).all(|column| self.columns.is_under(column, head))
+        {
+            self.segment.unit = Some(head.text.clone());
+            return;
+        }
         self.heads.push(heads);
         if self.heads.len() > MAX_HEAD_ROWS {
             self.heads.remove(0);
         }
-        self.last_was_head = true;
     }
 
     fn label(&mut self, row: &GridRow) {

@@ -36,7 +36,11 @@ impl GridTable {
             let title = texts.find(|text| is_title(text));
             table.title = title.map(|title| without_raised(title).trim().to_owned());
         }
-        table.scale = single_scale(&lines.scales_above(first));
+        let own = scales(table.unit.as_deref().unwrap_or_default());
+        table.scale = match own[..] {
+            [] => single_scale(&lines.scales_above(first)),
+            _ => single_scale(&own),
+        };
     }
 
     // Whether it is the rest of a table with which the page before ends.
@@ -106,6 +110,11 @@ pub(crate) fn unit_of(text: &str) -> Option<String> {
         let with_unit = inside.filter(|part| names_unit(part));
         with_unit.unwrap_or(text).trim().to_owned()
     })
+}
+
+/// Whether a text is a unit and nothing else.
+pub(crate) fn is_unit(text: &str) -> bool {
+    unit_of(text).is_some_and(|unit| unit == text.trim() && unit.starts_with('('))
 }
 
 fn names_unit(text: &str) -> bool {

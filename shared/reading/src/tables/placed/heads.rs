@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::period::{head_period, is_day_of_year};
 use crate::tables::grid::RowCell;
-use crate::tables::surroundings::unit_of;
+use crate::tables::surroundings::{is_unit, unit_of};
 
 /// Left and right edge: of a head, or of the text in a column.
 pub(super) type Extent = (f32, f32);
@@ -157,6 +157,17 @@ pub(super) fn place_heads(lines: Vec<Vec<HeadLine>>, columns: &mut [Extent]) -> 
         }
     }
     heads
+}
+
+/// The line that has only the unit of all columns: `(in thousands)`.
+pub(super) fn unit_line(lines: &[Vec<HeadLine>], columns: &[Extent]) -> Option<usize> {
+    let heads = place_heads(lines.to_vec(), &mut columns.to_vec());
+    let unit = heads.iter().find(|head| {
+        is_unit(&head.cell.text) && head.columns == (0..=columns.len().saturating_sub(1))
+    })?;
+    lines.iter().position(|line| {
+        matches!(&line[..], [only] if is_unit(&only.cell.text) && only.bottom == unit.bottom)
+    })
 }
 
 // A day such as `September 30,` belongs to all years under the head above it, wherever it is between them. `None` if it has no

@@ -17,7 +17,7 @@ use crate::tables::grid::{CellKind, Columns, Grid, GridRow, Place, RowCell, with
 use crate::tables::page::TablePage;
 use crate::tables::placement::text_rect;
 
-use self::heads::{Extent, HeadLine, pitch, place_heads};
+use self::heads::{Extent, HeadLine, pitch, place_heads, unit_line};
 use self::line_cells::{LineCell, USUAL_SPACE, line_cells, loose_parts, space_of};
 use self::rows::{Region, are_side_by_side, regions};
 
@@ -211,6 +211,22 @@ impl PageReader<'_> {
             stubs.extend(stub.map(|stub| (rect.y1.points(), stub)));
         }
         let mut placed = stubs;
+        let unit = unit_line(&lines, extents).map(|at| lines.remove(at).remove(0));
+        if let Some(unit) = unit {
+            let mut cell = unit.cell;
+            cell.set_columns(1..column_number(extents.len()));
+            let at = (
+                self.index,
+                cell.places.first().map_or(0, |place| place.line),
+            );
+            placed.push((
+                unit.bottom,
+                GridRow {
+                    at,
+                    cells: vec![cell],
+                },
+            ));
+        }
         for head in place_heads(lines, extents) {
             let columns = head.columns();
             let mut cell = head.cell;

@@ -129,19 +129,55 @@ fn the_day_of_a_head_on_a_line_of_its_own_is_no_row() {
 }
 
 #[test]
-fn a_unit_below_the_heads_belongs_to_all_columns_under_it() {
+fn a_unit_below_the_heads_is_that_of_the_table() {
     let table = only_table(&[
         (ROW, "                        2025      2024      2023  "),
         (ROW, "                             (in thousands)       "),
         (ROW, "Product sales            110       100       210  "),
         (ROW, "Services                  11        10        21  "),
     ]);
-    let expected = [
-        "2025 (in thousands)",
-        "2024 (in thousands)",
-        "2023 (in thousands)",
-    ];
-    assert_eq!(heads(&table), expected);
+    assert_eq!(heads(&table), ["2025", "2024", "2023"]);
+    assert_eq!(table.unit.as_deref(), Some("(in thousands)"));
+    assert_eq!(table.scale, Some(1_000));
+    // It hides no head above it from its columns.
+    let table = only_table(&[
+        (
+            ROW,
+            "                    Year Ended December 31,                 Change      ",
+        ),
+        (
+            ROW,
+            "                  2025      2024      2023              2025 vs. 2024   ",
+        ),
+        (
+            ROW,
+            "                        (in thousands, except percentages)              ",
+        ),
+        (
+            ROW,
+            "Product sales      110       100       210              10        10 %  ",
+        ),
+        (
+            ROW,
+            "Services            11        10        21               1        10 %  ",
+        ),
+    ]);
+    let years = ["2025", "2024", "2023"].map(|year| format!("Year Ended December 31, {year}"));
+    let change = "Change 2025 vs. 2024";
+    assert_eq!(
+        heads(&table),
+        [&years[0], &years[1], &years[2], change, change]
+    );
+    let unit = "(in thousands, except percentages)";
+    assert_eq!(table.unit.as_deref(), Some(unit));
+    // A unit of some columns is part of their heads.
+    let table = only_table(&[
+        (ROW, "                    2025           2024   "),
+        (ROW, "                (in thousands)     (in %) "),
+        (ROW, "Product sales        110            10.5  "),
+        (ROW, "Services              11            10.1  "),
+    ]);
+    assert_eq!(heads(&table), ["2025 (in thousands)", "2024 (in %)"]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ Stores            12        10        10"
         );
         let tables = tables(&text);
         assert_eq!(tables.len(), 2, "{tables:?}");
-        let head = |year: u32| format!("Years ended December 31, {year} (in thousands)");
+        let head = |year: u32| format!("Years ended December 31, {year}");
         assert_eq!(heads(&tables[0]), [1997, 1996, 1995].map(head), "{rule}");
         assert_eq!(tables[0].rows[0].label, "Sales");
         assert_eq!(tables[0].scale, Some(1_000));
