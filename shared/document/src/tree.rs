@@ -213,9 +213,10 @@ impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
     /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 11] = [
+        const NOTES: [&str; 12] = [
             "edgar.parts_skipped",
             "html.pictures",
+            "html.style_sheets",
             "ocr.no_engine",
             "ocr.no_model",
             "ocr.recognized",

@@ -197,6 +197,43 @@ fn interrupted_ingest_can_be_resumed() {
 }
 
 #[test]
+fn a_resumed_ingest_counts_the_documents_of_both_runs() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
+    let gate = Gate::close(&lab);
+    let ingest = || gate.before(lab.stemma("store", ["ingest", "filings"]));
+    let mut running = ingest().start();
+    running.wait_until("a document is done", || {
+        let mut stored = stored_files(&lab.path("store")).into_keys();
+        stored.any(|key| key.contains("/trees/"))
+    });
+    running.signal(Signal::INT);
+    gate.open();
+    let first = running.end();
+    assert_eq!(first.code, Some(130), "{first:?}");
+    // `stopped at 4/13`
+    let done = first.out.strip_prefix("stopped at ").unwrap();
+    let done: usize = done.split('/').next().unwrap().parse().unwrap();
+    assert!(done > 0, "{first:?}");
+
+    let second = ingest().run();
+    assert_eq!(second.code, Some(0), "{second:?}");
+    let both = second
+        .out
+        .lines()
+        .find(|line| line.contains("together with the run that was interrupted"))
+        .unwrap_or_else(|| panic!("{second:?}"));
+    let counts = both.split(|c: char| !c.is_ascii_digit());
+    let all: usize = counts
+        .filter_map(|digits| digits.parse::<usize>().ok())
+        .sum();
+    assert_eq!(all, 13, "{both}");
+    // A run that was not interrupted counts its own.
+    let third = ingest().run();
+    assert!(!third.out.contains("interrupted"), "{third:?}");
+}
+
+#[test]
 fn ingest_ends_when_its_store_is_deleted() {
     for is_replaced in [false, true] {
         let lab = TestEnv::new();

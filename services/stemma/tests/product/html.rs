@@ -106,6 +106,27 @@ fn an_html_filing_is_ingested_like_a_pdf() {
 }
 
 #[test]
+fn text_that_nobody_sees_is_shown_on_demand_only() {
+    let lab = TestEnv::new();
+    let hidden = "<p style=\"color:#fff\">Sales grew by zweihundert percent.</p>";
+    let body = format!("<body>{hidden}<p>Sales grew by 4 percent in the year.</p></body>");
+    lab.put("note.htm", format!("<html>{body}</html>"));
+    lab.ingest("store", &[]);
+    let run = |args: &[&str]| lab.stemma("store", args).run().out;
+    assert!(!run(&["cat", "note"]).contains("zweihundert"));
+    assert!(!run(&["search", "zweihundert"]).contains("grew by zweihundert"));
+    let shown = run(&["cat", "note", "--hidden"]);
+    assert!(
+        shown.contains("Sales grew by zweihundert percent."),
+        "{shown}"
+    );
+    let found = lab.stemma("store", ["--json", "cat", "note", "--hidden"]);
+    let found = found.run().json();
+    assert_eq!(found["hidden"][0]["reason"], "same_color");
+    assert_eq!(found["hidden"][0]["page"], 1);
+}
+
+#[test]
 fn underlined_and_colored_lines_head_sections_and_links_do_not() {
     let headings = [
         (

@@ -173,6 +173,12 @@ fn note_reading(
         let detail = "tables are nested deeper than 12; the deepest were read as text";
         defects.push(defect("limits.html_tables", detail.into()));
     }
+    let detail = match reader.sheets.linked {
+        0 => None,
+        1 => Some("1 linked style sheet was not read".to_owned()),
+        count => Some(format!("{count} linked style sheets were not read")),
+    };
+    defects.extend(detail.map(|detail| defect("html.style_sheets", detail)));
     if reader.sheets.is_cut {
         let detail = "the style sheets have more rules than are read; some looks were not read";
         defects.push(defect("limits.html_rules", detail.into()));

@@ -81,6 +81,8 @@ pub(super) struct StyleSheets {
     work_left: u32,
     /// Whether rules that were not read may say how a part of the file looks: linked sheets, and what is not understood.
     pub(super) is_partial: bool,
+    /// Sheets that the file links to.
+    pub(super) linked: u32,
     /// Whether there are more rules, or more work with them, than is done.
     pub(super) is_cut: bool,
 }
@@ -89,8 +91,10 @@ impl StyleSheets {
     /// The sheets of a file without `<style>` elements, which may still name others.
     pub(super) fn without_elements(bytes: &[u8]) -> Self {
         let prolog = &bytes[..bytes.len().min(PROLOG_BYTES)];
+        let linked = u32::from(memmem::find(prolog, b"<?xml-stylesheet").is_some());
         Self {
-            is_partial: memmem::find(prolog, b"<?xml-stylesheet").is_some(),
+            is_partial: linked > 0,
+            linked,
             ..Self::default()
         }
     }

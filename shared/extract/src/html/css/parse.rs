@@ -152,6 +152,12 @@ impl<'i> AtRuleParser<'i> for SheetParser<'_> {
         if name.eq_ignore_ascii_case("media") {
             return Ok(media_of(input.slice_from(start)));
         }
+        // A browser supports what authors ask for, unless they ask for the contrary.
+        let is_supported = name.eq_ignore_ascii_case("supports")
+            && !input.slice_from(start).to_ascii_lowercase().contains("not");
+        if is_supported {
+            return Ok(Media::Screen);
+        }
         // Imported and conditional rules may paint anything. Fonts, pages and animations do not.
         self.sheets.is_partial |= matches!(
             name.to_ascii_lowercase().as_bytes(),

@@ -4,7 +4,7 @@ use cssparser::{CowRcStr, ParseError, Parser, Token};
 
 use super::Element;
 
-// Parts of one selector; longer ones are not understood.
+// Parts of one selector, and its alternatives; longer ones are not understood.
 const MAX_PARTS: usize = 32;
 // What elements are only while someone uses the page, and places that are no elements.
 const NEVER: [&str; 14] = [
@@ -40,9 +40,19 @@ pub(super) struct Compound {
     pub(super) id: Option<Box<[u8]>>,
     pub(super) classes: Vec<Box<[u8]>>,
     attributes: Vec<AttributeTest>,
+    alternatives: Vec<Alternatives>,
     is_root: bool,
     // Also for `*`, which has no condition.
     is_written: bool,
+}
+
+/// `:is(…)`, or `:not(…)`.
+#[derive(Debug)]
+struct Alternatives {
+    any: Vec<Compound>,
+    is_negated: bool,
+    // `:where(…)` counts nothing.
+    has_specificity: bool,
 }
 
 #[derive(Debug)]
@@ -120,14 +130,10 @@ fn read_parts(input: &mut Parser<'_>) -> Parsed {
     if !part.is_written || joined == Some(Combinator::Child) || outer.len() >= MAX_PARTS {
         return Parsed::NotUnderstood;
     }
-    let count = |of: fn(&Compound) -> usize| {
-        let all = outer.iter().chain(std::iter::once(&part));
-        u32::try_from(all.map(of).sum::<usize>()).map_or(1023, |sum| sum.min(1023))
-    };
-    let specificity = count(|part| usize::from(part.id.is_some())) << 20
-        | count(|part| part.classes.len() + part.attributes.len() + usize::from(part.is_root))
-            << 10
-        | count(|part| usize::from(part.name.is_some()));
+    let all = outer.iter().chain(std::iter::once(&part));
+    let counts = all.map(Compound::counts).fold([0; 3], added);
+    let [ids, classes, names] = counts.map(|count| count.min(1023));
+    let specificity = ids << 20 | classes << 10 | names;
     Parsed::Selector(Selector {
         outer,
         subject: part,
@@ -135,7 +141,49 @@ fn read_parts(input: &mut Parser<'_>) -> Parsed {
     })
 }
 
+// Ids, classes and names.
+fn added(one: [u32; 3], two: [u32; 3]) -> [u32; 3] {
+    let [ids, classes, names] = one;
+    [ids + two[0], classes + two[1], names + two[2]]
+}
+
 impl Compound {
+    fn counts(&self) -> [u32; 3] {
+        let classes = self.classes.len() + self.attributes.len() + usize::from(self.is_root);
+        let own = [
+            u32::from(self.id.is_some()),
+            u32::try_from(classes).unwrap_or(u32::MAX >> 16),
+            u32::from(self.name.is_some()),
+        ];
+        let alternatives = self.alternatives.iter().filter(|all| all.has_specificity);
+        alternatives
+            .filter_map(|all| all.any.iter().map(Self::counts).max())
+            .fold(own, added)
+    }
+
+    // Reads the conditions of `:is(…)`, which are none about other elements.
+    fn parse_alternative<'i>(input: &mut Parser<'i>) -> Result<Self, ParseError<()>> {
+        let mut part = Self::default();
+        input.skip_whitespace();
+        while let Ok(token) = input.next_including_whitespace() {
+            let token = token.clone();
+            match token {
+                Token::WhiteSpace(_) => {
+                    input.expect_exhausted()?;
+                }
+                // Alternatives in alternatives have no bound.
+                Token::Colon => return Err(ParseError::unexpected_token()),
+                token => part
+                    .add(&token, input)
+                    .map_err(|_| ParseError::unexpected_token())?,
+            }
+        }
+        match part.is_written {
+            true => Ok(part),
+            false => Err(ParseError::unexpected_token()),
+        }
+    }
+
     fn add(&mut self, token: &Token<'_>, input: &mut Parser<'_>) -> Result<(), Parsed> {
         match token {
             Token::Ident(name) if !self.is_written => {
@@ -171,6 +219,26 @@ impl Compound {
             {
                 Err(Parsed::Never)
             }
+            Ok(Token::Function(name)) => {
+                let name = name.to_ascii_lowercase();
+                if !["is", "not", "where"].contains(&name.as_str()) {
+                    return Err(Parsed::NotUnderstood);
+                }
+                let any: Result<Vec<Self>, ParseError<()>> = input.parse_nested_block(|inner| {
+                    inner.parse_comma_separated(Self::parse_alternative)
+                });
+                let any = any.map_err(|_| Parsed::NotUnderstood)?;
+                let known: usize = self.alternatives.iter().map(|all| all.any.len()).sum();
+                if known + any.len() > MAX_PARTS {
+                    return Err(Parsed::NotUnderstood);
+                }
+                self.alternatives.push(Alternatives {
+                    any,
+                    is_negated: name == "not",
+                    has_specificity: name != "where",
+                });
+                Ok(())
+            }
             _ => Err(Parsed::NotUnderstood),
         }
     }
@@ -185,6 +253,10 @@ impl Compound {
                 .iter()
                 .all(|class| element.classes().any(|other| other == &**class))
             && self.attributes.iter().all(|test| test.matches(element))
+            && self.alternatives.iter().all(|all| {
+                let mut any = all.any.iter();
+                any.any(|part| part.matches(element, is_outermost)) != all.is_negated
+            })
             && (!self.is_root || is_outermost)
     }
 }

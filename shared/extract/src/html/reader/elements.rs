@@ -23,11 +23,9 @@ impl<'a> Reader<'a> {
         self.end_implied(name);
         let outer = self.style();
         self.has_style |= name == Name::Style;
-        if name == Name::Link {
-            self.sheets.is_partial |= tag.attribute(b"rel").is_some_and(|rel| {
-                rel.split(u8::is_ascii_whitespace)
-                    .any(|word| word.eq_ignore_ascii_case(b"stylesheet"))
-            });
+        if name == Name::Link && is_style_sheet(tag) {
+            self.sheets.is_partial = true;
+            self.sheets.linked += 1;
         }
         // The header of iXBRL is a third of a file. Its elements are only counted.
         if outer.hidden.is_some() {
@@ -375,4 +373,10 @@ impl<'a> Reader<'a> {
             self.page_break();
         }
     }
+}
+
+fn is_style_sheet(link: &StartTag<'_>) -> bool {
+    let rel = link.attribute(b"rel").unwrap_or_default();
+    rel.split(u8::is_ascii_whitespace)
+        .any(|word| word.eq_ignore_ascii_case(b"stylesheet"))
 }

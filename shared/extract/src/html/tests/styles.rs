@@ -29,6 +29,11 @@ fn rules_style_the_elements_that_their_selectors_match() {
         "/* b{} */ b{color:red;;font-size : 20pt ! important}",
         "@import 'x.css'; @font-face{font-family:x;src:url(data:font;base64,AA)} b{font-size:20pt}",
         "nonsense { ] } b{font-size:20pt}",
+        "@supports (display:grid){b{font-size:20pt}}",
+        "b:not(.other){font-size:20pt}",
+        "p :not(i, .other):not(#two){font-size:20pt}",
+        "b:is(h1, .note){font-size:20pt}",
+        ":where(b.wide){font-size:20pt}",
         "b{font-size:20pt",
     ] {
         let found = look(css, "<b class='note wide' id=one data-kind=head>text</b>");
@@ -45,7 +50,14 @@ fn rules_style_the_elements_that_their_selectors_match() {
         "b:nth-child(1){font-size:20pt}",
         "@media print{b{font-size:20pt}}",
         "@media (max-width:600px){b{font-size:20pt}}",
-        "@supports (display:grid){b{font-size:20pt}}",
+        "@supports not (display:grid){b{font-size:20pt}}",
+        "b:not(.note){font-size:20pt}",
+        "b:not(i, #one){font-size:20pt}",
+        "b:is(i, .other){font-size:20pt}",
+        "b:not(:not(i)){font-size:20pt}",
+        "b:not(p i){font-size:20pt}",
+        "b:not(){font-size:20pt}",
+        "b:has(i){font-size:20pt}",
     ] {
         let found = look(css, "<b class='note wide' id=one data-kind=head>text</b>");
         assert_eq!(found, ("text".into(), 12.0, true), "{css}");
@@ -68,6 +80,8 @@ fn the_strongest_declaration_wins() {
         ),
         ("", "font-size:20pt!important;font-size:9pt", 20.0),
         ("b{font-size:20pt} b{font-size:unknown}", "", 20.0),
+        ("b:is(i, #i){font-size:20pt} .a.a{font-size:9pt}", "", 20.0),
+        (":where(#i){font-size:9pt} b{font-size:20pt}", "", 20.0),
     ] {
         let html = format!("<b class=a id=i style='{style}'>text</b>");
         assert_eq!(look(css, &html).1, size, "{css} {style}");
@@ -124,4 +138,21 @@ fn a_raised_mark_is_a_superscript_and_other_small_text_is_not() {
     ] {
         assert_eq!(text(html), [expected], "{html}");
     }
+}
+
+#[test]
+fn linked_style_sheets_are_a_note() {
+    let note = |html: &str| {
+        let defects = source(html).defects.into_iter();
+        let mut notes = defects.filter(|defect| defect.code == "html.style_sheets");
+        notes.next().map(|note| note.detail)
+    };
+    let one = "<link rel=stylesheet href=a.css><p>text</p>";
+    let several = "<?xml-stylesheet href='a.css'?><link rel='Stylesheet x'><p>text</p>";
+    assert_eq!(note(one).unwrap(), "1 linked style sheet was not read");
+    assert_eq!(
+        note(several).unwrap(),
+        "2 linked style sheets were not read"
+    );
+    assert_eq!(note("<link rel=icon href=a.png><p>text</p>"), None);
 }
