@@ -14,6 +14,9 @@ const PROSE_WORDS: usize = 14;
 const WORD_GAP: f32 = 0.9;
 pub(crate) const CELL_GAP: f32 = 2.0;
 
+// One figure between texts may be a part of either.
+const MIN_CELLS_BEFORE_TEXT: usize = 2;
+
 /// The lines of a page with the cells at their ends.
 pub(crate) struct TablePage<'a> {
     lines: Vec<TableLine<'a>>,
@@ -158,6 +161,10 @@ impl<'a> TableLine<'a> {
             is_head: false,
         };
         line.is_head = line.looks_like_head();
+        let spans = match spans[..] {
+            [] => line.cells_before_text(),
+            _ => spans,
+        };
         line.cells = spans
             .into_iter()
             .map(|at| CellSpan {
@@ -166,6 +173,21 @@ impl<'a> TableLine<'a> {
             })
             .collect();
         line
+    }
+
+    // A row may end with text: `Buildings   48,123   42,717   30 years`. A gap is between its figures and the text.
+    fn cells_before_text(&mut self) -> Vec<Range<usize>> {
+        let mut chunks = self.chunks();
+        while chunks.len() > 2 {
+            chunks.pop();
+            let end = chunks.last().map_or(0, |last| last.at.end);
+            let (label_end, spans) = cell_spans(self.text.get(..end).unwrap_or_default());
+            if spans.len() >= MIN_CELLS_BEFORE_TEXT {
+                self.label_end = label_end;
+                return spans;
+            }
+        }
+        Vec::new()
     }
 
     // A line of heads names periods and no amounts.

@@ -181,6 +181,61 @@ fn a_unit_below_the_heads_is_that_of_the_table() {
 }
 
 #[test]
+fn rows_may_end_with_text() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                        2025          2024      Useful lives      ",
+        ),
+        (
+            ROW,
+            "Land                  82,381        50,700                        ",
+        ),
+        (
+            ROW,
+            "Buildings             48,123        42,717      30 years          ",
+        ),
+        (
+            ROW,
+            "Improvements       $ 863,342     $ 524,537      Over life of lease",
+        ),
+        (
+            ROW,
+            "Furniture            139,809             —      3 years           ",
+        ),
+        (
+            ROW,
+            "Work in progress     282,248       298,558                        ",
+        ),
+        (
+            ROW,
+            "Total              1,415,903       916,512                        ",
+        ),
+    ]);
+    assert_eq!(heads(&table), ["2025", "2024", "Useful lives"]);
+    let rows = table.rows.iter();
+    let rows: Vec<(&str, Option<&str>)> = rows
+        .map(|row| {
+            let value = row.cells[0].as_ref().and_then(|cell| cell.value.as_deref());
+            (row.label.as_str(), value)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("Land", Some("82381")),
+            ("Buildings", Some("48123")),
+            ("Improvements", Some("863342")),
+            ("Furniture", Some("139809")),
+            ("Work in progress", Some("282248")),
+            ("Total", Some("1415903")),
+        ]
+    );
+    let lives = table.rows[2].cells[2].as_ref().map(|cell| &*cell.text);
+    assert_eq!(lives, Some("Over life of lease"));
+}
+
+#[test]
 fn a_title_over_the_whole_table_is_no_head() {
     let table = only_table(&[
         (
