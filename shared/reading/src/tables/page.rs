@@ -14,9 +14,6 @@ const PROSE_WORDS: usize = 14;
 const WORD_GAP: f32 = 0.9;
 pub(crate) const CELL_GAP: f32 = 2.0;
 
-// One figure between texts may be a part of either.
-const MIN_CELLS_BEFORE_TEXT: usize = 2;
-
 /// The lines of a page with the cells at their ends.
 pub(crate) struct TablePage<'a> {
     lines: Vec<TableLine<'a>>,
@@ -182,7 +179,9 @@ impl<'a> TableLine<'a> {
             chunks.pop();
             let end = chunks.last().map_or(0, |last| last.at.end);
             let (label_end, spans) = cell_spans(self.text.get(..end).unwrap_or_default());
-            if spans.len() >= MIN_CELLS_BEFORE_TEXT {
+            // One plain number between texts may be a part of either.
+            let is_amount = |at: &Range<usize>| self.text[at.clone()].contains([',', '.']);
+            if spans.len() > 1 || spans.iter().any(is_amount) {
                 self.label_end = label_end;
                 return spans;
             }

@@ -87,6 +87,14 @@ impl RowCell {
         self.bytes = union(self.bytes, other.bytes);
     }
 
+    /// Adds another cell of its row and column. Two figures have no value together, but a figure keeps that before its mark.
+    pub(crate) fn join(&mut self, other: &Self) {
+        if self.has_digits() && other.has_digits() && other.mark().is_none() {
+            self.kind = CellKind::Text;
+        }
+        self.append(&format!(" {}", other.text), other);
+    }
+
     fn add_place(&mut self, place: Place) {
         match self.places.last_mut() {
             Some(last) if (last.page, last.line) == (place.page, place.line) => {

@@ -413,7 +413,7 @@ fn snapped(cells: Vec<RowCell>, columns: &Columns) -> Vec<RowCell> {
         let column = columns.find(&cell).unwrap_or(over[0]);
         cell.set_columns(column_number(column)..column_number(column) + 1);
         match by_column.get(&column_number(column)) {
-            Some(known) => values[*known].append(&format!(" {}", cell.text.clone()), &cell),
+            Some(known) => values[*known].join(&cell),
             None => {
                 by_column.insert(column_number(column), values.len());
                 values.push(cell);
@@ -445,7 +445,7 @@ fn join(row: &mut GridRow, cells: Vec<RowCell>) {
             .iter_mut()
             .find(|known| known.columns.start == cell.columns.start);
         match same {
-            Some(known) => known.append(&format!(" {}", cell.text), &cell),
+            Some(known) => known.join(&cell),
             None => row.cells.push(cell),
         }
     }

@@ -2,6 +2,7 @@
 
 use stemma_filings::spaced_page as page;
 
+use crate::tables::grid::{CellKind, Place, RowCell, with_signs};
 use crate::tables::{FigureTable, TableRow, tables_of_pages};
 
 // Lines of one cell are ten points apart, rows fourteen.
@@ -233,6 +234,55 @@ fn rows_may_end_with_text() {
     );
     let lives = table.rows[2].cells[2].as_ref().map(|cell| &*cell.text);
     assert_eq!(lives, Some("Over life of lease"));
+    let table = only_table(&[
+        (
+            ROW,
+            "                          2025      Useful lives      ",
+        ),
+        (
+            ROW,
+            "Land                    82,381                        ",
+        ),
+        (
+            ROW,
+            "Buildings               48,123      30 years          ",
+        ),
+        (
+            ROW,
+            "Improvements           863,342      Over life of lease",
+        ),
+        (
+            ROW,
+            "Total                  993,846                        ",
+        ),
+    ]);
+    assert_eq!(
+        labels(&table),
+        ["Land", "Buildings", "Improvements", "Total"]
+    );
+    assert_eq!(texts(&table.rows[1]), ["48,123", "30 years"]);
+}
+
+#[test]
+fn two_figures_of_one_cell_are_no_figure() {
+    let cell = |text: &str| {
+        let place = Place {
+            page: 0,
+            line: 0,
+            start: 0,
+            end: text.len(),
+        };
+        with_signs([RowCell::new(text, 1..2, place)].into_iter(), false).remove(0)
+    };
+    for (first, second, expected) in [
+        ("48,123", "863,342", CellKind::Text),
+        ("48,123", "(1)", CellKind::Figure),
+        ("48,123", "years", CellKind::Figure),
+    ] {
+        let mut joined = cell(first);
+        joined.join(&cell(second));
+        assert_eq!(joined.kind, expected, "{first} {second}");
+    }
 }
 
 #[test]
