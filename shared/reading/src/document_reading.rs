@@ -56,6 +56,7 @@ impl DocumentReading {
                 return Self::from_parts(vec![lines], marks, tables);
             }
         };
+        let pages = &*Page::all_to_the_right(pages);
         let mut lines: Vec<Vec<LineReading>> = pages.iter().map(read_page).collect();
         let texts = pages.iter().zip(&lines).map(|(page, lines)| {
             let texts = page.lines.iter().map(|line| line.text.as_str());

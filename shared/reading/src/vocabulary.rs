@@ -22,7 +22,7 @@ macro_rules! language_files {
 }
 
 const FILES: &[&str] = language_files! {
-    all: languages;
+    all: languages marks;
     en: claims companies exchanges forms items numbers periods questions references sentences statements tables titles web_pages words;
     de: numbers periods;
     es: numbers periods;
@@ -205,6 +205,10 @@ word_lists! {
     LATIN_WORDS: WordMap,
     POINT_LANGUAGES: WordList,
     FUNCTION_WORDS_OF_LANGUAGES: WordList,
+    // marks
+    FULL_STOPS: WordList,
+    SENTENCE_ENDS: WordList,
+    PAUSES: WordList,
     // numbers
     PERCENT_WORDS: WordList,
     NUMBER_LABELS: WordList,

@@ -367,10 +367,11 @@ fn offset(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-// Control characters, zero-width and bidirectional marks, soft hyphens, byte order marks.
+// Control characters, zero-width spaces and bidirectional marks, soft hyphens, byte order marks. Joiners stay: the words of
+// Persian and of Indic scripts are spelled with them.
 fn is_invisible(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
 /// Average widths of text faces: enough to tell columns, indentation and centring.

@@ -22,6 +22,7 @@ use super::optional_content::OptionalContent;
 use super::page_box::PageBox;
 use super::path::Point;
 use super::pen::Pen;
+use super::right_to_left::order_as_displayed;
 use super::structure_elements::StructureElements;
 use crate::Limits;
 
@@ -418,6 +419,7 @@ impl<'a> Interpreter<'a, '_> {
         let mut characters = Vec::new();
         text.chars()
             .for_each(|character| push_character(character, &mut characters));
+        order_as_displayed(&mut characters);
         let [x, y, ..] = map.0;
         let size = (map.y_scale() * IMAGE_EM) as f32;
         if !map.is_finite() || size <= 0.0 {

@@ -39,6 +39,7 @@ mod pen;
 mod placed_words;
 mod quality;
 mod reader;
+mod right_to_left;
 mod rows;
 mod strings;
 mod structure_elements;
