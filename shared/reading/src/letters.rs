@@ -3,6 +3,8 @@
 //! Most scripts have no capitals. A rule that asks for a capital asks [`opens_title`], so that text of such a script does not
 //! fail it.
 
+use unicode_normalization::char::is_combining_mark;
+
 /// Whether it is a small letter of a script whose sentences and titles start with capitals. Georgian has capitals, but
 /// sets only whole words in them.
 pub fn is_small(c: char) -> bool {
@@ -31,6 +33,18 @@ pub fn is_unspaced(c: char) -> bool {
     // Thai and Lao, Burmese, Khmer.
     matches!(c, '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
         && c.is_alphabetic()
+}
+
+/// Whether a mark belongs to the letter before it. Keycaps and choices of a glyph say nothing about a word.
+pub fn is_mark(c: char) -> bool {
+    c >= '\u{300}'
+        && is_combining_mark(c)
+        && !matches!(c, '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
+}
+
+/// Whether a character belongs to a word.
+pub fn is_word_part(c: char) -> bool {
+    c.is_alphanumeric() || is_mark(c)
 }
 
 // Arabic, Persian, N'Ko, Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Tibetan,

@@ -1,6 +1,6 @@
 //! Terms of a text, and its length in words, in scripts with and without spaces.
 
-use crate::letters::is_unspaced;
+use crate::letters::{is_unspaced, is_word_part};
 use crate::vocabulary::FUNCTION_WORDS_OF_LANGUAGES;
 
 /// Whether the character belongs to a script written without spaces between words.
@@ -60,7 +60,7 @@ pub fn terms(text: &str, mut visit: impl FnMut(&str)) {
         last_ideograph = None;
         if c.is_ascii_alphanumeric() && word.len() < 64 {
             word.push(c.to_ascii_lowercase());
-        } else if c.is_alphanumeric() && word.len() < 64 {
+        } else if is_word_part(c) && word.len() < 64 {
             word.extend(c.to_lowercase());
         } else if !matches!(c, '&' | '\'' | '’') {
             flush(&mut word, &mut visit);

@@ -188,6 +188,16 @@ pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bo
         && lines.rows[first].gap > TIGHT + lines.leading
 }
 
+/// Whether the line above or below has the number before or after. Without capitals, nothing else tells a title from a step.
+fn is_between_steps(lines: &LineTable<'_>, at: usize, number: TitleNumber<'_>) -> bool {
+    let above = lines.above_on_page(at);
+    let above = above.and_then(|above| numbering::first_number(above.text));
+    let below = lines.next_on_page(at);
+    let below = below.and_then(|below| numbering::first_number(below.text));
+    above.is_some_and(|above| above.precedes(&number))
+        || below.is_some_and(|below| number.precedes(&below))
+}
+
 /// `2023 financial results`: a year and words.
 fn is_yeared(text: &str) -> bool {
     let year = text.get(..4).is_some_and(|year| {
@@ -234,6 +244,7 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
             | NumberClass::CjkSection
     );
     number.rest.starts_with(opens_title)
+        && !(number.rest.starts_with(is_caseless) && is_between_steps(lines, at, number))
         && (worded || wraps || next.is_none_or(|next| next.gap > NUMBER_SPACE))
         && TitleText::new(number.rest).is_title_case()
 }

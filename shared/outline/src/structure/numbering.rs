@@ -64,6 +64,11 @@ impl<'a> TitleNumber<'a> {
             bare: false,
         }
     }
+
+    /// Whether `next` is the number after this one.
+    pub(super) fn precedes(&self, next: &Self) -> bool {
+        (self.class, self.stem, self.value + 1) == (next.class, next.stem, next.value)
+    }
 }
 
 impl NumberClass {
@@ -156,7 +161,7 @@ pub(super) fn are_sequential(titles: &[&str]) -> bool {
 
 /// Whether `b` may follow `a`. A 1 may follow anything of its class, because counting restarts in each chapter.
 fn is_next(a: &TitleNumber<'_>, b: &TitleNumber<'_>) -> bool {
-    a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
+    a.class == b.class && b.value == 1 || a.precedes(b)
 }
 
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
