@@ -223,11 +223,7 @@ fn gaps(marks: &[LineGlyph]) -> Vec<f32> {
     let mut gaps = Vec::with_capacity(marks.len());
     for mark in marks.iter().filter(|mark| !mark.is_space()) {
         if let Some(letter) = before.filter(|_| is_combining_mark(mark.text)) {
-            before = Some(if mark.end() > letter.end() {
-                mark
-            } else {
-                letter
-            });
+            before = Some(further(letter, mark));
             continue;
         }
         if let Some(before) = before {
@@ -236,6 +232,15 @@ fn gaps(marks: &[LineGlyph]) -> Vec<f32> {
         before = Some(mark);
     }
     gaps
+}
+
+// Which one ends further right: a letter, or the mark over it or vowel behind it.
+fn further<'m>(letter: &'m LineGlyph, mark: &'m LineGlyph) -> &'m LineGlyph {
+    if mark.end() > letter.end() {
+        mark
+    } else {
+        letter
+    }
 }
 
 fn is_alphabetic(marks: &[LineGlyph]) -> bool {
@@ -257,19 +262,15 @@ fn split_words(marks: &[LineGlyph], limit: WordGap) -> Vec<&[LineGlyph]> {
             spaced = true;
             continue;
         }
-        if let Some(letter) = before.filter(|_| is_combining_mark(mark.text)) {
-            // Over a letter, or a vowel behind it.
-            before = Some(if mark.end() > letter.end() {
-                mark
-            } else {
-                letter
-            });
-            continue;
-        }
         let apart = before.is_some_and(|before| {
             let size = before.size.max(mark.size).max(0.01);
             mark.u - before.end() > limit.gap * size
         });
+        let joins = !apart && !spaced && is_combining_mark(mark.text);
+        if let Some(letter) = before.filter(|_| joins) {
+            before = Some(further(letter, mark));
+            continue;
+        }
         if before.is_some()
             && (apart || spaced && limit.spaces_count || is_leader_boundary(marks, index))
         {

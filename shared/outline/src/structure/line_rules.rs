@@ -190,10 +190,9 @@ pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bo
 
 /// Whether the line above or below has the number before or after. Without capitals, nothing else tells a title from a step.
 fn is_between_steps(lines: &LineTable<'_>, at: usize, number: TitleNumber<'_>) -> bool {
-    let above = lines.above_on_page(at);
-    let above = above.and_then(|above| numbering::first_number(above.text));
-    let below = lines.next_on_page(at);
-    let below = below.and_then(|below| numbering::first_number(below.text));
+    let number_of = |at: usize| numbering::first_number(lines.rows.get(at)?.text);
+    let above = at.checked_sub(1).and_then(number_of);
+    let below = number_of(at + 1);
     above.is_some_and(|above| above.precedes(&number))
         || below.is_some_and(|below| number.precedes(&below))
 }

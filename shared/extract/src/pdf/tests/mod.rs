@@ -9,6 +9,7 @@ mod hidden;
 mod limits;
 mod lines;
 mod navigation;
+mod right_to_left;
 
 use stemma_document::{LineRole, Page, PageNo, Pt, Source, SourceBody, Turn};
 
