@@ -41,10 +41,9 @@ impl Page {
     }
 
     fn mirrored(&self) -> Self {
-        let mirror = |rect: Rect| mirrored(rect, self.width);
         let lines = self.lines.iter().map(|line| {
             let mut line = Line {
-                rect: mirror(line.rect),
+                rect: mirrored(line.rect, self.width),
                 ..line.clone()
             };
             for word in &mut line.words {

@@ -42,6 +42,11 @@ pub fn is_mark(c: char) -> bool {
         && !matches!(c, '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
+/// Whether a character between letters cannot be seen: joiners, and marks of direction, which could hide a word.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{AD}' | '\u{61C}' | '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Whether a character belongs to a word.
 pub fn is_word_part(c: char) -> bool {
     c.is_alphanumeric() || is_mark(c)

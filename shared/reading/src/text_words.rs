@@ -4,15 +4,13 @@ use std::ops::Range;
 
 use stemma_document::note_marks::is_raised;
 
-use crate::letters::is_word_part;
-
 /// Words in lower case with their places, without the marks of footnotes.
 pub fn words(text: &str) -> Vec<(String, Range<usize>)> {
     let text = without_marks(text);
     let mut words = Vec::new();
     let mut start = None;
     for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (start, is_word_part(c) && !is_raised(c)) {
+        match (start, c.is_alphanumeric() && !is_raised(c)) {
             (None, true) => start = Some(at),
             (Some(from), false) => {
                 words.push((text[from..at].to_lowercase(), from..at));
@@ -28,7 +26,7 @@ pub fn words(text: &str) -> Vec<(String, Range<usize>)> {
 pub fn says(text: &str, phrases: &[&str]) -> bool {
     let plain = |text: &str| {
         let lower = text.to_lowercase();
-        let words = lower.split(|c: char| is_raised(c) || !(is_word_part(c) || c == '%'));
+        let words = lower.split(|c: char| is_raised(c) || !(c.is_alphanumeric() || c == '%'));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         format!(" {} ", words.join(" "))
             .replace('%', " % ")

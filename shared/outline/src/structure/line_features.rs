@@ -382,7 +382,6 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
 }
 
 fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
-    let is_mark = |c: char| is_full_stop(c) || matches!(c, ':' | '：' | '—' | '–' | '-');
     let first = line
         .runs
         .first()
@@ -395,7 +394,7 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
         .last()?;
     let phrase = line.text.get(..marked.end as usize)?.trim();
     let rest = line.text.get(marked.end as usize..)?.trim_start();
-    let text = phrase.trim_end_matches(is_mark).trim_end();
+    let text = phrase.trim_end_matches(closes_phrase).trim_end();
     // Without a mark, a new sentence shows that the phrase is a title: `Baselines We compare`.
     let is_apart = !text.ends_with(',') && rest.starts_with(char::is_uppercase);
     let is_closed =
@@ -409,6 +408,11 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
         bold: first.bold,
         emphasis: first.emphasis,
     })
+}
+
+/// Whether a mark ends the phrase that opens a paragraph.
+fn closes_phrase(c: char) -> bool {
+    is_full_stop(c) || matches!(c, ':' | '：' | '—' | '–' | '-')
 }
 
 /// Whether a line begins with a digit or two that are much smaller than the text behind them.

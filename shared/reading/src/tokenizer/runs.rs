@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use stemma_document::note_marks::is_raised;
 
-use super::spelling::{is_hebrew, is_hebrew_quote, is_invisible};
-use crate::letters::{digit_value, is_mark, is_unspaced};
+use crate::letters::{digit_value, is_invisible, is_mark, is_unspaced};
 
 // Longer runs are data, such as base64, rather than words.
 const MAX_WORD_CHARS: usize = 64;
@@ -24,6 +23,15 @@ fn is_han(c: char) -> bool {
 fn is_bigram_script(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30FF}' | '\u{AC00}'..='\u{D7AF}' | '\u{31F0}'..='\u{31FF}')
         || is_unspaced(c)
+}
+
+// Whether a mark belongs to a Hebrew word: of abbreviations (`חו״ל`) and foreign sounds.
+fn is_hebrew_quote(c: char) -> bool {
+    matches!(c, '"' | '״' | '׳')
+}
+
+fn is_hebrew(c: char) -> bool {
+    matches!(c, '\u{5D0}'..='\u{5EA}')
 }
 
 fn is_letter(c: char) -> bool {

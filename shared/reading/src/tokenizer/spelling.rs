@@ -3,21 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::letters::digit_value;
-
-/// Whether a character between letters cannot be seen: joiners, and marks of direction, which could hide a word.
-pub(super) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{AD}' | '\u{61C}' | '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Whether a mark belongs to a Hebrew word: of abbreviations (`חו״ל`) and foreign sounds.
-pub(super) fn is_hebrew_quote(c: char) -> bool {
-    matches!(c, '"' | '״' | '׳')
-}
-
-pub(super) fn is_hebrew(c: char) -> bool {
-    matches!(c, '\u{5D0}'..='\u{5EA}')
-}
+use crate::letters::{digit_value, is_invisible};
 
 /// The plain spelling of a word in NFKC and lower case.
 pub(super) fn plain(word: &str) -> Cow<'_, str> {

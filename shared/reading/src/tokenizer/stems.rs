@@ -37,14 +37,14 @@ pub(super) fn stem(word: &str) -> Cow<'_, str> {
 
 // A word without the longest prefix and suffix of the lists.
 fn without_affixes(word: &str) -> &str {
-    let begun = WORD_PREFIXES
+    let behind_prefixes = WORD_PREFIXES
         .iter()
         .filter_map(|prefix| word.strip_prefix(prefix));
-    let word = shortest_stem(begun).unwrap_or(word);
-    let ended = WORD_SUFFIXES
+    let word = shortest_stem(behind_prefixes).unwrap_or(word);
+    let before_suffixes = WORD_SUFFIXES
         .iter()
         .filter_map(|suffix| word.strip_suffix(suffix));
-    shortest_stem(ended).unwrap_or(word)
+    shortest_stem(before_suffixes).unwrap_or(word)
 }
 
 fn shortest_stem<'w>(rests: impl Iterator<Item = &'w str>) -> Option<&'w str> {
