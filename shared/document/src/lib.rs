@@ -38,6 +38,7 @@ pub mod packed;
 mod page;
 mod page_origin;
 pub mod pageindex;
+mod right_to_left;
 pub mod roman_numerals;
 pub mod rounding;
 mod source;
@@ -65,6 +66,7 @@ pub use outline::{
 };
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use page_origin::{DisputedWord, PageOrigin, Recognition, WordReading};
+pub use right_to_left::runs_left;
 pub use source::{
     ByteSpan, Defect, Destination, Emphasis, Extent, Heading, Line, LineRole, Link, OutlineItem,
     Page, Source, SourceBody, SourceFormat, StyleRun, TextLines, Word, name_extensions,

@@ -33,7 +33,7 @@ pub struct LineReadings {
 
 impl DocumentReading {
     /// Raise it when equal sources give another reading.
-    pub const REVISION: u32 = 4;
+    pub const REVISION: u32 = 5;
 
     /// Reads a document.
     pub fn new(body: &SourceBody) -> Self {
@@ -56,6 +56,7 @@ impl DocumentReading {
                 return Self::from_parts(vec![lines], marks, tables);
             }
         };
+        let pages = &*Page::all_to_the_right(pages);
         let mut lines: Vec<Vec<LineReading>> = pages.iter().map(read_page).collect();
         let texts = pages.iter().zip(&lines).map(|(page, lines)| {
             let texts = page.lines.iter().map(|line| line.text.as_str());

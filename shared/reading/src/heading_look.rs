@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use stemma_document::{Emphasis, Line};
 
-use crate::terms::{self, is_cjk};
+use crate::letters::{is_caseless, is_small, opens_title};
+use crate::sentences::is_pause;
+use crate::terms;
 use crate::vocabulary::SMALL_TITLE_WORDS;
 
 /// Text larger than the body by more points is large.
@@ -170,7 +172,7 @@ impl<'t> TitleText<'t> {
             title.chars += 1;
             title.letters += usize::from(c.is_alphabetic());
             title.upper += usize::from(c.is_uppercase());
-            title.lower += usize::from(c.is_lowercase());
+            title.lower += usize::from(is_small(c));
         }
         title
     }
@@ -188,12 +190,12 @@ impl<'t> TitleText<'t> {
     pub fn is_capitals(&self) -> bool {
         let is_acronym =
             !self.text.contains(' ') && self.text.contains(|c: char| c.is_ascii_digit());
-        self.upper >= 4 && self.lower * 8 <= self.upper && !is_acronym
+        self.upper >= 4 && (self.letters - self.upper) * 8 <= self.upper && !is_acronym
     }
 
     /// Whether no letter is small: also of `A-3` and `II`, which are too short to show a style.
     pub fn has_no_small_letters(&self) -> bool {
-        self.lower == 0 && !self.text.contains(is_cjk)
+        self.lower == 0 && !self.text.contains(is_caseless)
     }
 
     /// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital or a letter of a
@@ -206,7 +208,7 @@ impl<'t> TitleText<'t> {
             if letters >= 4 && !SMALL_TITLE_WORDS.contains(word) {
                 all += 1;
                 let first = word.chars().find(|c| c.is_alphanumeric());
-                capital += usize::from(first.is_some_and(is_no_small_letter));
+                capital += usize::from(first.is_some_and(opens_title));
             }
         }
         capital * 10 >= all * 6
@@ -219,17 +221,13 @@ impl<'t> TitleText<'t> {
 
     /// Whether it starts with a capital or a letter of a script without them.
     pub fn starts_capital(&self) -> bool {
-        self.text.starts_with(is_no_small_letter)
+        self.text.starts_with(opens_title)
     }
 
     /// Whether the sentence goes on behind it.
     pub fn is_cut_off(&self) -> bool {
-        self.text.ends_with([',', ';'])
+        self.text.ends_with(is_pause)
     }
-}
-
-fn is_no_small_letter(c: char) -> bool {
-    c.is_alphabetic() && !c.is_lowercase()
 }
 
 #[cfg(test)]

@@ -4,10 +4,31 @@ use std::ops::Range;
 
 use stemma_document::text::normalize_key;
 
-use crate::vocabulary::{ABBREVIATIONS, NUMBERED_PARTS};
+use crate::letters::is_small;
+use crate::vocabulary::{
+    ABBREVIATIONS, FULL_STOPS, NUMBERED_PARTS, PAUSES, SENTENCE_ENDS, WordList,
+};
 
-/// Marks that end a sentence.
-pub const STOPS: [char; 8] = ['.', '!', '?', '。', '！', '？', '；', '…'];
+/// Whether a mark ends a sentence.
+pub fn is_stop(c: char) -> bool {
+    matches!(c, '.' | '!' | '?') || is_listed(&SENTENCE_ENDS, c)
+}
+
+/// Whether a mark ends a statement: `.`, `。`, `।`.
+pub fn is_full_stop(c: char) -> bool {
+    c == '.' || is_listed(&FULL_STOPS, c)
+}
+
+/// Whether a sentence goes on behind a mark: `,`, `،`, `；`.
+pub fn is_pause(c: char) -> bool {
+    matches!(c, ',' | ';') || is_listed(&PAUSES, c)
+}
+
+// The lists have the marks that are not in ASCII.
+fn is_listed(marks: &WordList, c: char) -> bool {
+    !c.is_ascii() && !c.is_alphanumeric() && marks.contains(c.encode_utf8(&mut [0; 4]))
+}
+
 /// Marks that may follow the end of a sentence.
 pub const CLOSING: [char; 8] = ['”', '"', '’', '\'', ')', ']', '」', '》'];
 const OPENING: [char; 6] = ['“', '"', '‘', '\'', '(', '['];
@@ -21,10 +42,10 @@ pub fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
     let mut end = start;
     for (at, c) in text.char_indices() {
         // `end` is after the marks that close the stop before.
-        if at < end || !STOPS.contains(&c) {
+        if at < end || !is_stop(c) {
             continue;
         }
-        let rest = text[at..].trim_start_matches(STOPS);
+        let rest = text[at..].trim_start_matches(is_stop);
         let rest = rest.trim_start_matches(CLOSING);
         end = text.len() - rest.len();
         let is_spaced = rest.starts_with(char::is_whitespace) || is_wide(c);
@@ -61,13 +82,13 @@ fn ends_at(sentence: &str, after: &str) -> bool {
 /// ```
 pub fn ends_sentence(before: &str, word: &str, next: &str) -> bool {
     let bare = word.trim_end_matches(CLOSING);
-    let Some(stop) = bare.chars().next_back().filter(|c| STOPS.contains(c)) else {
+    let Some(stop) = bare.chars().next_back().filter(|c| is_stop(*c)) else {
         return false;
     };
     if is_wide(stop) {
         return true;
     }
-    if next.starts_with(|c: char| c.is_lowercase() || matches!(c, ',' | ';')) {
+    if next.starts_with(|c: char| is_small(c) || is_pause(c)) {
         return false;
     }
     stop != '.' || !is_part_of_sentence(before, bare, next)

@@ -1,11 +1,24 @@
 //! Terms of a text, and its length in words, in scripts with and without spaces.
 
+use crate::letters::{is_unspaced, is_word_part};
 use crate::vocabulary::FUNCTION_WORDS_OF_LANGUAGES;
 
 /// Whether the character belongs to a script written without spaces between words.
 pub fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
+}
+
+// Letters of a word of Thai, Lao, Burmese and Khmer, with vowel signs, in texts of these.
+const UNSPACED_LETTERS: usize = 5;
+
+/// Words that have no spaces between them; two ideographs count as one word.
+pub fn unspaced_words(text: &str) -> usize {
+    if text.is_ascii() {
+        return 0;
+    }
+    let count = |is_member: fn(char) -> bool| text.chars().filter(|c| is_member(*c)).count();
+    count(is_cjk) / 2 + count(is_unspaced) / UNSPACED_LETTERS
 }
 
 /// Length in words; two ideographs count as one word.
@@ -18,7 +31,8 @@ pub fn count(text: &str) -> usize {
         }
         let ideographs = word.chars().filter(|c| is_cjk(*c)).count();
         let others = word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)) || ideographs == 0;
-        words += ideographs.div_ceil(2) + usize::from(others);
+        let unspaced = word.chars().filter(|c| is_unspaced(*c)).count();
+        words += ideographs.div_ceil(2) + (unspaced / UNSPACED_LETTERS).max(usize::from(others));
     }
     words
 }
@@ -46,7 +60,7 @@ pub fn terms(text: &str, mut visit: impl FnMut(&str)) {
         last_ideograph = None;
         if c.is_ascii_alphanumeric() && word.len() < 64 {
             word.push(c.to_ascii_lowercase());
-        } else if c.is_alphanumeric() && word.len() < 64 {
+        } else if is_word_part(c) && word.len() < 64 {
             word.extend(c.to_lowercase());
         } else if !matches!(c, '&' | '\'' | '’') {
             flush(&mut word, &mut visit);

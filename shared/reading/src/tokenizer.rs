@@ -3,11 +3,15 @@
 //! Text is normalized to NFKC and lower case. A word stays whole where people read it as one: `3M's` is `3m`, `R&D` is
 //! `r&d`, `$1,577` is `1577`, `U.S.` is `us`, `10-K` is `10k`. A compound counts joined and as its parts (`non-GAAP` is
 //! `nongaap`, `non`, `gaap`); a fiscal year is its year (`FY22` is `2022`); a word hyphenated at a line end is rejoined.
-//! English words are stemmed. Chinese is segmented by a dictionary that is loaded on first use; kana and hangul become
-//! bigrams.
+//! Words of scripts with one main language are stemmed (`stems.rs`), and spelled in one way (`spelling.rs`). Chinese is
+//! segmented by a dictionary that is loaded on first use; kana, hangul and the scripts of South East Asia become bigrams.
 //!
 //! Most words of a document repeat, so each thread caches the terms of words. [`TokenizedText`] has the words of a text with
 //! their places, for readers that need several parts of it.
+
+mod runs;
+mod spelling;
+mod stems;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,14 +22,12 @@ use std::sync::OnceLock;
 use foldhash::fast::RandomState;
 
 use jieba_rs::{Jieba, TokenizeMode};
-use rust_stemmers::{Algorithm, Stemmer};
-use stemma_document::note_marks::is_raised;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-use crate::vocabulary::{COMPOUNDS, IRREGULAR_PLURALS, STOP_WORDS};
-
-// Longer runs are data, such as base64, rather than words.
-const MAX_WORD_BYTES: usize = 64;
+use self::runs::{RunKind, for_each_run};
+use self::stems::stem;
+use crate::letters::is_mark;
+use crate::vocabulary::{COMPOUNDS, ELIDED_WORDS, IRREGULAR_PLURALS, STOP_WORDS};
 
 // Bounds of the cache of a thread: about 2 MB.
 const MAX_CACHED_WORDS: usize = 1 << 14;
@@ -191,100 +193,6 @@ pub fn content_words(text: &str) -> Vec<String> {
     words
 }
 
-enum RunKind {
-    Word,
-    Chinese,
-    Bigrams,
-}
-
-fn is_han(c: char) -> bool {
-    matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{20000}'..='\u{3134F}')
-}
-
-fn is_bigram_script(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{AC00}'..='\u{D7AF}' | '\u{31F0}'..='\u{31FF}')
-}
-
-fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphanumeric()
-    } else {
-        c.is_alphanumeric() && !is_han(c) && !is_bigram_script(c) && !is_raised(c)
-    }
-}
-
-// Calls `visit` with each word, and with each run of a script written without spaces.
-fn for_each_run(text: &str, visit: &mut impl FnMut(RunKind, Range<usize>)) {
-    let mut chars = text.char_indices().peekable();
-    while let Some((start, c)) = chars.next() {
-        let mut end = start + c.len_utf8();
-        let same: fn(char) -> bool = if is_han(c) {
-            is_han
-        } else if is_bigram_script(c) {
-            is_bigram_script
-        } else if is_letter(c) {
-            let mut last = c;
-            while let Some(&(at, c)) = chars.peek() {
-                if is_letter(c) {
-                    end = at + c.len_utf8();
-                } else if !is_word_joiner(last, c, &text[at + c.len_utf8()..]) {
-                    break;
-                }
-                last = c;
-                chars.next();
-            }
-            if end - start <= MAX_WORD_BYTES {
-                visit(RunKind::Word, start..end);
-            }
-            continue;
-        } else {
-            continue;
-        };
-        while let Some((at, c)) = chars.next_if(|(_, c)| same(*c)) {
-            end = at + c.len_utf8();
-        }
-        visit(
-            if is_han(c) {
-                RunKind::Chinese
-            } else {
-                RunKind::Bigrams
-            },
-            start..end,
-        );
-    }
-}
-
-// Whether `c` joins the characters around it into one word.
-fn is_word_joiner(before: char, c: char, rest: &str) -> bool {
-    let mut rest = rest.chars();
-    let Some(after) = rest.next() else {
-        return false;
-    };
-    match c {
-        '&' | '\'' | '’' => is_letter(before) && is_letter(after),
-        '-' | '\u{2010}' | '\u{2011}' => {
-            is_letter(before)
-                && (is_letter(after)
-                    || after == '\n' && is_hyphenated_at_line_end(before, rest.next()))
-        }
-        // The line break after a hyphen that splits a word.
-        '\n' => matches!(before, '-' | '\u{2010}' | '\u{2011}') && after.is_lowercase(),
-        '\u{AD}' => true,
-        ',' => before.is_ascii_digit() && after.is_ascii_digit(),
-        '.' => {
-            is_letter(before)
-                && is_letter(after)
-                && before.is_ascii_digit() == after.is_ascii_digit()
-        }
-        _ => false,
-    }
-}
-
-fn is_hyphenated_at_line_end(before: char, next: Option<char>) -> bool {
-    before.is_lowercase() && next.is_some_and(char::is_lowercase)
-}
-
 // NFKC and lower case, with one kind of hyphen and apostrophe. ASCII text, which is nearly all of it, skips NFKC.
 fn normalize_word(word: &str) -> Cow<'_, str> {
     if word.is_ascii() && !word.contains('\n') {
@@ -304,7 +212,7 @@ fn normalize_word(word: &str) -> Cow<'_, str> {
         .replace(['\u{2010}', '\u{2011}'], "-")
         .replace("-\n", "")
         .replace('’', "'");
-    Cow::Owned(composed.replace('\u{AD}', "").to_lowercase())
+    Cow::Owned(spelling::plain(&composed.to_lowercase()).into_owned())
 }
 
 // Calls `visit` with each index term of a normalized word.
@@ -321,6 +229,13 @@ fn word_terms(word: &str, visit: &mut impl FnMut(&str)) {
     }
     if bare.contains('-') {
         return compound_terms(bare, visit);
+    }
+    if let Some((article, noun)) = bare.split_once('\'')
+        && ELIDED_WORDS.contains(article)
+    {
+        // Names are searched as they are written: `L'Oréal`.
+        visit(bare);
+        return word_terms(noun, visit);
     }
     let bare = IRREGULAR_PLURALS.get(bare).unwrap_or(bare);
     if bare.starts_with(|c: char| c.is_ascii_digit()) {
@@ -363,14 +278,6 @@ fn normalize_year(digits: &str) -> Option<String> {
     }
 }
 
-fn stem(word: &str) -> Cow<'_, str> {
-    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        Stemmer::create(Algorithm::English).stem(word)
-    } else {
-        word.into()
-    }
-}
-
 // Loading takes half a second and tens of megabytes, so it waits for the first Chinese text.
 fn dictionary() -> &'static Jieba {
     static DICTIONARY: OnceLock<Jieba> = OnceLock::new();
@@ -390,107 +297,25 @@ fn segment_chinese(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range
     }
 }
 
+// Pairs of letters with their marks.
 fn bigrams(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
-    let starts: Vec<usize> = text
+    let mut starts = text
         .char_indices()
+        .filter(|(_, c)| !is_mark(*c))
         .map(|(at, _)| at)
-        .chain([text.len()])
-        .collect();
-    if starts.len() == 2 {
-        return visit(text, offset..offset + text.len());
+        .chain([text.len()]);
+    let mut first = starts.next().unwrap_or_default();
+    let mut second = starts.next().unwrap_or(text.len());
+    let mut is_alone = true;
+    for end in starts {
+        visit(&text[first..end], offset + first..offset + end);
+        (first, second) = (second, end);
+        is_alone = false;
     }
-    for pair in starts.windows(3) {
-        visit(&text[pair[0]..pair[2]], offset + pair[0]..offset + pair[2]);
+    if is_alone && first < second {
+        visit(text, offset..offset + text.len());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn abbreviations_and_compounds_stay_whole() {
-        for (text, expected) in [
-            (
-                "What drove 3M's R&D at year-end?",
-                "what drove 3m r&d at yearend year end",
-            ),
-            ("$1,577 or 7.5% in U.S. dollars", "1577 or 7.5 in us dollar"),
-            (
-                "non-GAAP, FY22, FY 2022 and 10-K",
-                "nongaap non gaap 2022 fy 2022 and 10k",
-            ),
-            ("cashflow; topline", "cash flow top line"),
-            ("appendices, women's", "appendix woman"),
-            ("the manage-\nment of", "the manag of"),
-            ("ﬁnancial １２３", "financi 123"),
-            ("it’s", "it"),
-            ("..., !", ""),
-        ] {
-            assert_eq!(tokenize(text).join(" "), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn unspaced_scripts_are_segmented() {
-        let chinese = tokenize("营业收入增长了，2022年");
-        assert!(
-            chinese.contains(&"收入".to_owned()) && chinese.contains(&"2022".to_owned()),
-            "{chinese:?}"
-        );
-        assert_eq!(tokenize("カネ"), ["カネ"]);
-        assert_eq!(tokenize("매출액").len(), 2);
-    }
-
-    #[test]
-    fn words_report_their_byte_ranges() {
-        let text = "R&D’s 营业收入, non-GAAP";
-        for_each_word(text, |word, range| {
-            let there = text[range].to_lowercase();
-            assert!(
-                there.contains(word) || there.replace('-', "").contains(word),
-                "{word} in {there}"
-            );
-        });
-    }
-
-    #[test]
-    fn parts_of_a_tokenized_text_have_the_words_that_start_there() {
-        let text = "Net sales of R&D\nnon-GAAP 1,577 5";
-        let tokens = TokenizedText::new(text);
-        assert_eq!(
-            tokens.joined().split(SEPARATOR).collect::<Vec<_>>(),
-            tokenize(text)
-        );
-        assert_eq!(tokens.len(), 9);
-        let line = 17..text.len();
-        assert_eq!(
-            tokens.joined_in(&line).replace(SEPARATOR, " "),
-            "nongaap non gaap 1577 5"
-        );
-        assert_eq!(tokens.content_words(&(0..16)), ["net", "sale", "r&d"]);
-        assert_eq!(tokens.joined_in(&(4..4)), "");
-        assert_eq!(TokenizedText::default().joined_in(&(0..9)), "");
-    }
-
-    #[test]
-    fn tokenizing_inside_a_visit_is_possible() {
-        let mut words = Vec::new();
-        for_each_word("hedging risks", |word, _| words.extend(tokenize(word)));
-        assert_eq!(words, ["hedg", "risk"]);
-    }
-
-    #[test]
-    fn hostile_text_yields_no_words() {
-        assert!(tokenize(&"x".repeat(10_000)).is_empty());
-        assert!(tokenize(&"a-".repeat(10_000)).is_empty());
-        assert!(tokenize("-\n-\n\u{AD}").is_empty());
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_text_panics_and_ranges_are_sound(text in ".{0,60}") {
-            for_each_word(&text, |_, range| assert!(text.get(range).is_some()));
-        }
-    }
-}
+mod tests;

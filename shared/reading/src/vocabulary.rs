@@ -22,13 +22,14 @@ macro_rules! language_files {
 }
 
 const FILES: &[&str] = language_files! {
-    all: languages;
+    all: languages marks;
     en: claims companies exchanges forms items numbers periods questions references sentences statements tables titles web_pages words;
+    ar: words;
     de: numbers periods;
     es: numbers periods;
-    fr: numbers periods;
-    hi: numbers;
-    it: numbers periods;
+    fr: numbers periods words;
+    hi: numbers words;
+    it: numbers periods words;
     nl: numbers periods;
     pt: numbers periods;
     zh: numbers periods titles;
@@ -205,6 +206,10 @@ word_lists! {
     LATIN_WORDS: WordMap,
     POINT_LANGUAGES: WordList,
     FUNCTION_WORDS_OF_LANGUAGES: WordList,
+    // marks
+    FULL_STOPS: WordList,
+    SENTENCE_ENDS: WordList,
+    PAUSES: WordList,
     // numbers
     PERCENT_WORDS: WordList,
     NUMBER_LABELS: WordList,
@@ -416,6 +421,9 @@ word_lists! {
     GENITIVES: WordList,
     CONJUNCTIONS: WordList,
     INDEFINITE_ARTICLES: WordList,
+    WORD_PREFIXES: WordList,
+    WORD_SUFFIXES: WordList,
+    ELIDED_WORDS: WordList,
 }
 
 #[cfg(test)]

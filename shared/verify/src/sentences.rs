@@ -9,7 +9,7 @@ use stemma_document::english_words::MONTHS;
 use stemma_reading::lines::{LineKind, read_lines};
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
-use stemma_reading::sentences::{STOPS, sentence_ranges};
+use stemma_reading::sentences::{is_stop, sentence_ranges};
 use stemma_reading::tables::CellUnit;
 use stemma_reading::text_words::words;
 use stemma_reading::tokenizer::content_words;
@@ -150,7 +150,7 @@ impl Sentence {
         let quote = place(first.line, first.start)..place(last.line, last.end);
         let range = sentences_around(&text, quote.clone());
         let text = text.get(range.clone())?.to_owned();
-        let is_row = !text.trim_end().ends_with(STOPS)
+        let is_row = !text.trim_end().ends_with(is_stop)
             && read_lines(text.lines())
                 .iter()
                 .any(|line| line.kind == LineKind::Row);

@@ -71,12 +71,13 @@ pub fn pdfs() -> Vec<Vec<u8>> {
 
 /// Text operators of every kind.
 pub fn operators() -> Vec<Vec<u8>> {
-    let pages: [&[u8]; 10] = [
+    let pages: [&[u8]; 11] = [
         b"BT /F1 12 Tf 72 700 Td (Item 1. Business) Tj 0 -20 Td (words and words) Tj ET",
         b"BT /F1 9 Tf 1 0 0 1 72 600 Tm [(Kern) -250 (ed) 20 (text)] TJ T* (next) ' 1 2 (last) \" ET",
         b"q 2 0 0 2 0 0 cm BT /F1 6 Tf 14 TL 3 Tr 2 Ts 90 Tz 1 Tc 2 Tw 30 300 TD (wide) Tj ET Q",
         b"BT /F1 10 Tf 0 1 -1 0 300 300 Tm (turned) Tj ET BT /F1 10 Tf 72 100 Td <48656C6C6F> Tj ET",
         b"/Span<</ActualText(real)>>BDC BT /F1 10 Tf 72 400 Td (fake) Tj ET EMC /Artifact BMC BT (x) Tj ET EMC",
+        b"/Span<</ActualText<FEFF05E905DC05D505DD0020003200350020202E0028064406270029>>>BDC BT /F1 10 Tf 72 400 Td (logic) Tj ET EMC",
         b"BT /F1 10 Tf 72 400 Td (a) Tj ET BI /W 2 /H 2 /BPC 8 /CS /G ID abcd EI BT (b) Tj ET",
         b"BT /F1 10 Tf 72 700 Td (left) Tj 250 0 Td (right) Tj -250 -12 Td (left) Tj 250 0 Td (right) Tj ET",
         b"1 g BT /F1 9 Tf 9 9 Td (white) Tj ET 0 0 .5 rg 0 0 99 20 re f 0 0 0 0 k 0 0 m 9 0 l 5 9 l h W n 7 Tr BT (clip) Tj ET",
@@ -163,6 +164,10 @@ pub fn markdowns() -> Vec<Vec<u8>> {
     seeds
 }
 
+// Headings in scripts without capitals, marks of direction, text without spaces, points without end.
+const SCRIPTS: &str = "1. \u{202e}מבוא\u{202c}\n\nהחברה\u{200f} (בע״מ) 2023.\n\n٢. مقدمة\n\nش\u{64e}ر\u{650}ك\u{64e}ة ١٬٢٣٤٫٥۔\n\n३. परिचय\n\n\
+    क\u{94d}\u{200d}ष।\n\n๔. บทนำ\n\nบริษัทดำเนินธุรกิจ\u{e48}\u{e48}\u{e48}\n\n５．はじめに\n\na\u{301}\u{301}\u{301}\u{301} \u{2067}\u{2066}x\u{2069}\n";
+
 /// Plain text and EDGAR submissions.
 pub fn texts() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = TextKind::ALL
@@ -170,6 +175,7 @@ pub fn texts() -> Vec<Vec<u8>> {
         .map(|(kind, _)| plain_text(5, *kind, 5).0.into_bytes())
         .collect();
     seeds.push(utf16("1. One\n\ntext\n\n2. Two\n"));
+    seeds.push(SCRIPTS.into());
     seeds
 }
 

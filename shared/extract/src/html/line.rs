@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
+use stemma_reading::letters::{is_caseless, is_mark};
 
 use super::placed::{DESCENT, Frame, PlacedLine};
 use super::style::{Align, Style};
@@ -96,7 +97,8 @@ impl<'a> TextLine<'a> {
             self.push_space(c, style);
             return;
         }
-        if is_invisible(c) {
+        if is_invisible(c) || is_joiner(c) && !self.text.ends_with(|c| is_caseless(c) || is_mark(c))
+        {
             return;
         }
         let width = char_width(c, style);
@@ -367,10 +369,15 @@ fn offset(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-// Control characters, zero-width and bidirectional marks, soft hyphens, byte order marks.
+// The words of Persian and of Indic scripts are spelled with them.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200C}' | '\u{200D}')
+}
+
+// Control characters, zero-width spaces and bidirectional marks, soft hyphens, byte order marks.
 fn is_invisible(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
 /// Average widths of text faces: enough to tell columns, indentation and centring.

@@ -2,6 +2,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use stemma_document::Heading;
+use stemma_reading::letters::plain_digits;
 use stemma_reading::title;
 
 // One bold line is a remark.
@@ -96,7 +97,7 @@ fn html_title(html: &str) -> Option<String> {
 
 // `1.1 Scope` is below `1. Introduction`.
 fn level_of_number(title: &str) -> u16 {
-    let number = title.split_whitespace().next().unwrap_or_default();
+    let number = plain_digits(title.split_whitespace().next().unwrap_or_default());
     let parts = number.split('.').filter(|part| !part.is_empty());
     let is_number = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     match is_number {

@@ -7,6 +7,7 @@ use super::font::push_character;
 use super::glyph::{Direction, Glyph, UNMAPPED};
 use super::matrix::Matrix;
 use super::page_box::PageBox;
+use super::right_to_left::order_as_displayed;
 use super::strings::decode_text_string;
 use super::structure_elements::StructureElements;
 use super::tagged_headings::MarkedBox;
@@ -136,6 +137,7 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     let mut characters = Vec::new();
     text.chars()
         .for_each(|character| push_character(character, &mut characters));
+    let is_ordered = order_as_displayed(&mut characters);
     let length = characters.len();
     // Glyphs that already say the same keep their exact positions; so does longer text that is at least partly mapped.
     if spanned
@@ -156,6 +158,13 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     {
         return;
     }
+    // Whichever way they were drawn.
+    let is_turned = is_ordered && last.x < first.x;
+    let (first, last) = if is_turned {
+        (last, first)
+    } else {
+        (first, last)
+    };
     let dx = last.x - first.x;
     let dy = last.y - first.y;
     let span = dx.hypot(dy) + last.advance;

@@ -21,15 +21,16 @@ const SAME_EDGE: f32 = 1.0;
 const GUTTER_SLACK: f32 = 2.0;
 
 /// Returns lines in reading order. Each line is the segments on one baseline in one column.
-pub(super) fn reading_order(rows: Vec<GlyphRow>) -> Vec<Vec<TextSegment>> {
+/// Columns follow each other to the right, or to the left.
+pub(super) fn reading_order(rows: Vec<GlyphRow>, is_left: bool) -> Vec<Vec<TextSegment>> {
     let mut rows = rows;
     split_at_narrow_gutters(&mut rows);
     let mut lines = Vec::new();
-    order_rows(rows, 0, &mut lines);
+    order_rows(rows, is_left, 0, &mut lines);
     lines
 }
 
-fn order_rows(rows: Vec<GlyphRow>, depth: usize, lines: &mut Vec<Vec<TextSegment>>) {
+fn order_rows(rows: Vec<GlyphRow>, is_left: bool, depth: usize, lines: &mut Vec<Vec<TextSegment>>) {
     let band = if depth < MAX_DEPTH {
         best_band(&rows)
     } else {
@@ -54,10 +55,15 @@ fn order_rows(rows: Vec<GlyphRow>, depth: usize, lines: &mut Vec<Vec<TextSegment
             right.extend(r);
         }
     }
-    order_rows(before, depth, lines);
-    order_rows(left, depth + 1, lines);
-    order_rows(right, depth + 1, lines);
-    order_rows(after, depth, lines);
+    let (first, second) = if is_left {
+        (right, left)
+    } else {
+        (left, right)
+    };
+    order_rows(before, is_left, depth, lines);
+    order_rows(first, is_left, depth + 1, lines);
+    order_rows(second, is_left, depth + 1, lines);
+    order_rows(after, is_left, depth, lines);
 }
 
 // A gutter can be narrower than a stretched space. It is then recognized by many lines that start at the same position

@@ -24,6 +24,7 @@ use super::page_layout::lay_out;
 use super::path::Point;
 use super::pen::Pen;
 use super::remarks::{PageRemarks, Remark, find_remarks, place_remarks};
+use super::right_to_left::order_as_displayed;
 use super::structure_elements::StructureElements;
 use super::tagged_headings::MarkedBox;
 use crate::Limits;
@@ -446,6 +447,7 @@ impl<'a> Interpreter<'a, '_> {
         let mut characters = Vec::new();
         text.chars()
             .for_each(|character| push_character(character, &mut characters));
+        order_as_displayed(&mut characters);
         let [x, y, ..] = map.0;
         let size = (map.y_scale() * IMAGE_EM) as f32;
         if !map.is_finite() || size <= 0.0 {

@@ -6,6 +6,7 @@ use super::glyph::{Direction, Glyph, Writing};
 use super::matrix::Matrix;
 use super::page_box::PageBox;
 use super::path::Point;
+use super::right_to_left::order_as_displayed;
 
 // In points, of text whose size the viewer chooses.
 const LARGEST: f32 = 12_f32;
@@ -158,7 +159,10 @@ impl<'g> FieldBox<'g> {
 fn write_line(text: &str, size: f32, y: f32, (start, end): Point) -> Vec<Glyph> {
     let scale = (end - start) / width(text, size).max(f32::MIN_POSITIVE);
     let mut x = start;
-    text.chars()
+    let mut characters: Vec<char> = text.chars().collect();
+    order_as_displayed(&mut characters);
+    characters
+        .into_iter()
         .map(|text| {
             let advance = width_of(text, size) * scale;
             let glyph = Glyph {

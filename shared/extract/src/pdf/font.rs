@@ -12,6 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::decode_limits::DecodeBudget;
 use super::glyph_mapping::GlyphMapping;
+use super::right_to_left::order_as_displayed;
 use super::type3;
 
 // Maximum codes of a `/W` or `/W2` array: the two-byte space, allowing some overlap.
@@ -184,6 +185,7 @@ fn to_chars(unicode: Option<BfString>) -> Box<[char]> {
             .for_each(|c| push_character(c, &mut out)),
         None => {}
     }
+    order_as_displayed(&mut out);
     out.into()
 }
 
@@ -200,7 +202,7 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => {
             out.push(SOFT_HYPHEN);
         }
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {
             out.push(SOFT_HYPHEN);
         }
         '\t' | '\n' | '\r' => out.push(' '),
@@ -208,6 +210,10 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         c if c.is_control() || c == '\u{fffd}' => {}
         // Radicals and compatibility forms look like the intended ideographs.
         '\u{2e80}'..='\u{2fd5}' | '\u{f900}'..='\u{faff}' => out.extend(std::iter::once(c).nfkc()),
+        // Letters of Hebrew and Arabic as they are drawn within a word. Forms of a mark alone begin with a space.
+        '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' => {
+            out.extend(std::iter::once(c).nfkc().skip_while(|c| *c == ' '));
+        }
         c => out.push(c),
     }
 }

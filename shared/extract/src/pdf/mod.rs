@@ -41,6 +41,7 @@ mod placed_words;
 mod quality;
 mod reader;
 mod remarks;
+mod right_to_left;
 mod rows;
 mod strings;
 mod structure_elements;

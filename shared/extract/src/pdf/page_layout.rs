@@ -6,8 +6,9 @@ use stemma_document::{Line, LineRole, Page, PageOrigin, Pt, Rect};
 
 use super::columns::reading_order;
 use super::glyph::{Direction, Glyph, Writing};
+use super::right_to_left::PageDirection;
 use super::rows::{LineGlyph, TextSegment, build_rows};
-use super::words::build_line_text;
+use super::words::{LineText, build_line_text};
 
 // Typical ascent and descent of text faces, in ems.
 const ASCENT: f32 = 0.8;
@@ -46,12 +47,12 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
         } else {
             LineRole::Body
         };
-        let ordered = reading_order(build_rows(marks));
-        lines.extend(
-            ordered
-                .iter()
-                .filter_map(|segments| build_line(segments, *writing, role)),
-        );
+        let page = PageDirection::new(marks);
+        let ordered = reading_order(build_rows(marks), page.is_left());
+        lines.extend(ordered.iter().filter_map(|segments| {
+            let text = build_line_text(segments, page.of_line(segments));
+            build_line(segments, text, *writing, role)
+        }));
     }
     let turn = direction.turn();
     let (width, height) = if turn.is_sideways() {
@@ -84,8 +85,12 @@ pub(super) fn is_invisible(glyphs: &[Glyph]) -> bool {
     letters.peek().is_some() && letters.all(|glyph| glyph.invisible)
 }
 
-fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Option<Line> {
-    let mut text = build_line_text(segments);
+fn build_line(
+    segments: &[TextSegment],
+    mut text: LineText,
+    writing: Writing,
+    role: LineRole,
+) -> Option<Line> {
     if text.text.is_empty() {
         return None;
     }

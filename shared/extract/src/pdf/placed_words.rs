@@ -4,6 +4,7 @@ use stemma_document::{Page, PageOrigin, Pt, Recognition, WordReading};
 
 use super::glyph::{Direction, Glyph, Writing};
 use super::page_layout::lay_out;
+use super::right_to_left::order_as_displayed;
 
 /// A word on an upright page, in points from its top left corner.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,8 +97,11 @@ fn glyphs(word: &PlacedWord) -> Vec<Glyph> {
         hidden: None,
         appearance: 0,
     };
-    let letters = word.text.chars().enumerate();
+    let mut letters: Vec<char> = word.text.chars().collect();
+    order_as_displayed(&mut letters);
     let mut all: Vec<Glyph> = letters
+        .into_iter()
+        .enumerate()
         .map(|(at, text)| glyph(text, word.x0 + at as f32 * advance, advance))
         .collect();
     all.push(glyph(' ', word.x1, SPACE * word.size));

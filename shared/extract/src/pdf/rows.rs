@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use unicode_normalization::char::is_combining_mark;
+
 use super::glyph::Glyph;
 
 // In ems. Wider than a stretched space of justified prose, narrower than the gutter between columns.
@@ -365,7 +367,10 @@ fn overprint_weight(mark: &LineGlyph, other: &LineGlyph) -> u32 {
 
 // Accents are drawn over their letters.
 fn is_accent(character: char) -> bool {
-    matches!(character, '^' | '`' | '~' | '¨' | '¯' | '´' | '¸' | '\u{2c6}'..='\u{2dd}' | '\u{300}'..='\u{36f}')
+    matches!(
+        character,
+        '^' | '`' | '~' | '¨' | '¯' | '´' | '¸' | '\u{2c6}'..='\u{2dd}'
+    ) || is_combining_mark(character)
 }
 
 // Whether two letters cover each other by more than half of the narrower one.

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use stemma_document::note_marks::raised;
 use stemma_document::{Emphasis, Pt, StyleRun, Word};
+use unicode_normalization::char::is_combining_mark;
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
+use super::right_to_left::{Item, LineDirection, order_as_read};
 use super::rows::{LineGlyph, SCRIPT_SIZE, TextSegment, WORD_GAP, is_same_place};
 
 // How far a raised mark is above the baseline at least, in ems of its line.
@@ -20,20 +22,57 @@ pub(super) struct LineText {
     pub(super) runs: Vec<StyleRun>,
 }
 
-pub(super) fn build_line_text(segments: &[TextSegment]) -> LineText {
+/// `direction` is that of a line with text that runs to the left.
+pub(super) fn build_line_text(
+    segments: &[TextSegment],
+    direction: Option<LineDirection>,
+) -> LineText {
     let mut out = LineText::default();
-    for segment in segments {
-        let marks = drop_double_strikes(&segment.glyphs);
-        let gap = measure_word_gap(&marks);
-        for word in split_words(&marks, gap) {
-            let word = with_note_marks(word, segment);
-            out.push(&word);
-        }
+    let Some(direction) = direction else {
+        segments
+            .iter()
+            .for_each(|segment| out.push_segment(segment));
+        return out;
+    };
+    let push = |segment: &TextSegment| out.push_ordered(segment, direction);
+    match direction {
+        LineDirection::Left => segments.iter().rev().for_each(push),
+        LineDirection::Right => segments.iter().for_each(push),
     }
     out
 }
 
 impl LineText {
+    fn push_segment(&mut self, segment: &TextSegment) {
+        let marks = drop_double_strikes(&segment.glyphs);
+        let gap = measure_word_gap(&marks);
+        for word in split_words(&marks, gap) {
+            self.push(&with_note_marks(word, segment));
+        }
+    }
+
+    fn push_ordered(&mut self, segment: &TextSegment, direction: LineDirection) {
+        let mut marks = drop_double_strikes(&segment.glyphs);
+        marks.retain(|mark| mark.text != SOFT_HYPHEN);
+        // Runs drawn to the left come in the order of drawing.
+        marks.sort_by(|a, b| a.u.total_cmp(&b.u));
+        let gap = measure_word_gap(&marks);
+        let mut items: Vec<Item> = Vec::with_capacity(marks.len());
+        for word in split_words(&marks, gap) {
+            if !items.is_empty() {
+                items.push(None);
+            }
+            let word = with_note_marks(word, segment);
+            let letters = word.iter().filter(|mark| !mark.is_space());
+            items.extend(letters.map(|mark| Some(*mark)));
+        }
+        let items = order_as_read(items, direction);
+        for word in items.split(Option::is_none) {
+            let word: Vec<LineGlyph> = word.iter().copied().flatten().collect();
+            self.push(&word);
+        }
+    }
+
     fn push(&mut self, marks: &[LineGlyph]) {
         let mut letters = marks
             .iter()
@@ -183,12 +222,25 @@ fn gaps(marks: &[LineGlyph]) -> Vec<f32> {
     let mut before: Option<&LineGlyph> = None;
     let mut gaps = Vec::with_capacity(marks.len());
     for mark in marks.iter().filter(|mark| !mark.is_space()) {
+        if let Some(letter) = before.filter(|_| is_combining_mark(mark.text)) {
+            before = Some(further(letter, mark));
+            continue;
+        }
         if let Some(before) = before {
             gaps.push((mark.u - before.end()) / before.size.max(mark.size).max(0.01));
         }
         before = Some(mark);
     }
     gaps
+}
+
+// Which one ends further right: a letter, or the mark over it or vowel behind it.
+fn further<'m>(letter: &'m LineGlyph, mark: &'m LineGlyph) -> &'m LineGlyph {
+    if mark.end() > letter.end() {
+        mark
+    } else {
+        letter
+    }
 }
 
 fn is_alphabetic(marks: &[LineGlyph]) -> bool {
@@ -214,6 +266,11 @@ fn split_words(marks: &[LineGlyph], limit: WordGap) -> Vec<&[LineGlyph]> {
             let size = before.size.max(mark.size).max(0.01);
             mark.u - before.end() > limit.gap * size
         });
+        let joins = !apart && !spaced && is_combining_mark(mark.text);
+        if let Some(letter) = before.filter(|_| joins) {
+            before = Some(further(letter, mark));
+            continue;
+        }
         if before.is_some()
             && (apart || spaced && limit.spaces_count || is_leader_boundary(marks, index))
         {

@@ -9,7 +9,7 @@ use stemma_reading::document_reading::LineReadings;
 use stemma_reading::heading_look::TitleText;
 use stemma_reading::lines::LineKind;
 use stemma_reading::page_features::is_figure;
-use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
+use stemma_reading::sentences::{CLOSING, is_stop, sentence_ranges};
 use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::{COLUMN_HEAD_WORDS, OPEN_ENDS};
 
@@ -164,7 +164,7 @@ impl ProseReader<'_> {
             let starts = text.starts_with(|c: char| {
                 !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c))
             });
-            let ends = text.trim_end_matches(CLOSING).ends_with(STOPS);
+            let ends = text.trim_end_matches(CLOSING).ends_with(is_stop);
             let whole = starts && (ends || bullet);
             self.prose.sentences.push(ProseSentence {
                 text: text.into(),
@@ -228,7 +228,7 @@ fn is_date_line(text: &str) -> bool {
 fn is_heading(line: &BodyLine<'_>, text: &str) -> bool {
     let title = TitleText::new(text);
     let is_marked = line.layout.is_none() && text.starts_with('#');
-    let is_bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
+    let is_bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(is_stop);
     (title.has_no_small_letters() || is_marked || is_bold)
         && !title.is_cut_off()
         && title.is_short()

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{EvidenceSource, MAX_LEVELS, PageNo};
+use stemma_reading::letters::is_small;
 
 use super::false_headings;
 use super::heading_budget;
@@ -343,7 +344,7 @@ fn is_heading_line(lines: &LineTable<'_>, rows: (usize, usize), title: &str) -> 
     !row.marked
         && !is_tabular(row)
         && !is_above_table(lines, last)
-        && !row.text.starts_with(char::is_lowercase)
+        && !row.text.starts_with(is_small)
         && row.text.matches('(').count() == row.text.matches(')').count()
         && !false_headings::is_boilerplate(row)
         && !false_headings::is_label(lines, last, title)

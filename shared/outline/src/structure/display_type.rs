@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_reading::heading_look::SAME_SIZE;
+use stemma_reading::letters::{is_small, opens_title};
+use stemma_reading::sentences::{is_full_stop, is_pause};
 
 use super::heading_candidate::{Document, HeadingCandidate};
 use super::heading_style::HeadingStyle;
@@ -93,7 +95,7 @@ pub(super) fn is_step(heading: &HeadingCandidate, document: &Document<'_>) -> bo
             | NumberClass::ParenDigit
             | NumberClass::ParenAlpha
     );
-    let is_sentence = heading.title.ends_with(['.', ';', ',']) && !row.caps;
+    let is_sentence = heading.title.ends_with(|c| is_full_stop(c) || is_pause(c)) && !row.caps;
     let is_listed = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         numbering::first_number(next.text)
             .is_some_and(|next| next.class == number.class && next.value == number.value + 1)
@@ -121,7 +123,7 @@ pub(super) fn is_in_block(heading: &HeadingCandidate, document: &Document<'_>) -
     let goes_on = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         // The title at the start of a paragraph may go on in its second line.
         let is_text = next.run_in.is_none() && next.x0 < last.x1;
-        let is_flowing = is_text && next.text.starts_with(char::is_lowercase);
+        let is_flowing = is_text && next.text.starts_with(is_small);
         next.gap < tight && (is_plain && is_alike(last, next) || is_flowing)
     });
     let is_tail = lines
@@ -144,9 +146,9 @@ pub(super) fn is_sentence(heading: &HeadingCandidate, document: &Document<'_>) -
     let last = &lines.rows[heading.rows.1];
     let opens_text = lines.next_on_page(heading.rows.1).is_some_and(|next| {
         let is_tight = next.gap < TIGHT + lines.leading && !LineTable::same_style(last, next);
-        is_tight && next.text.starts_with(char::is_uppercase)
+        is_tight && next.text.starts_with(opens_title)
     });
-    let is_closed = heading.title.ends_with('.') && (is_long || !opens_text)
+    let is_closed = heading.title.ends_with(is_full_stop) && (is_long || !opens_text)
         || is_long && heading.title.ends_with(':');
     // A long series of sentences only divides what is too large.
     let is_exempt = heading.style.run_in || heading.style.is_numbered() || heading.dense;

@@ -57,17 +57,18 @@ pub fn explain_page(
     settings: &StructureSettings,
     page: PageNo,
 ) -> Option<Vec<HeadingReport>> {
+    let source = source.to_the_right();
     let SourceBody::Pages(pages) = &source.body else {
         return None;
     };
-    let documents = submission_outline::documents(source, pages);
+    let documents = submission_outline::documents(&source, pages);
     let inside = documents
         .into_iter()
         .find(|(_, range)| range.contains(&page.index()));
     let Some((_, range)) = inside else {
-        return Some(RuleOutline::new(source, pages, settings).explain(page.index()));
+        return Some(RuleOutline::new(&source, pages, settings).explain(page.index()));
     };
-    let part = submission_outline::document(source, pages, range.clone());
+    let part = submission_outline::document(&source, pages, range.clone());
     let outline = RuleOutline::new(&part, &pages[range.clone()], settings);
     let mut reports = outline.explain(page.index() - range.start);
     // The documents of a submission are its top sections.

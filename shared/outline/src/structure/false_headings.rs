@@ -8,6 +8,7 @@ use super::weights::{CLOSE, LABEL_GAP, OPEN_WORDS, PARAGRAPH_WIDTH, TEXT_WORDS, 
 use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
 use stemma_reading::heading_look::SAME_SIZE;
+use stemma_reading::sentences::{is_full_stop, is_pause};
 use stemma_reading::vocabulary::{
     BOILERPLATE_ENDS, BOILERPLATE_MARKS, BOILERPLATE_OPENINGS, BOILERPLATE_STARTS, DATE_WORDS,
     NOTE_VERBS, OPEN_TITLE_WORDS, PERIOD_HEADS, SIGNAL_WORDS, UNFINISHED_ENDS,
@@ -68,10 +69,10 @@ pub(super) fn is_label(lines: &LineTable<'_>, last: usize, title: &str) -> bool 
 pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
     // A table title shares its row with column heads; only its own cell counts.
     let text = if row.titled { row.first_cell } else { row.text };
-    text.ends_with([',', ';', '-'])
+    text.ends_with(|c| is_pause(c) || c == '-')
         || text.ends_with(".)")
-        || (text.ends_with('.') && row.words as usize > OPEN_WORDS)
-        || (text.ends_with(':') && row.words as usize > OPEN_WORDS)
+        || (text.ends_with(is_full_stop) && row.words as usize > OPEN_WORDS)
+        || (text.ends_with([':', '：']) && row.words as usize > OPEN_WORDS)
         || (row.words > 4 && ends_with_connector(text) && !row.caps && !row.centered)
 }
 

@@ -1,6 +1,7 @@
 //! Lines that may be headings, with the features that rules judge them by.
 
 use stemma_document::EvidenceSource;
+use stemma_reading::sentences::is_full_stop;
 
 use super::heading_style::HeadingStyle;
 use super::line_features::LineTable;
@@ -97,7 +98,7 @@ impl HeadingCandidate {
 
     /// Whether the title ends in a full stop that is not part of a number.
     pub(super) fn is_closed(&self) -> bool {
-        self.title.ends_with('.') && !self.has_number
+        self.title.ends_with(is_full_stop) && !self.has_number
     }
 
     pub(super) fn to_head(&self) -> OutlineHead {

@@ -1,7 +1,9 @@
 //! Finds lines that may be headings by their layout: size, weight, capitals, emphasis, numbers and space.
 
 use stemma_reading::heading_look::SMALLER;
+use stemma_reading::letters::{digit_value, is_small, opens_title};
 use stemma_reading::numerals::parse_roman;
+use stemma_reading::sentences::is_stop;
 
 use super::false_headings::{ends_with_connector, is_boilerplate, is_dateline};
 use super::heading_candidate::{HeadingCandidate, Verdict};
@@ -72,7 +74,7 @@ fn run_in_heading(lines: &LineTable<'_>, at: usize) -> Option<HeadingCandidate> 
     let is_marked = lines.body.is_bold(phrase.bold) || lines.body.is_emphasized(phrase.emphasis);
     if !is_marked
         || !row.text.starts_with(|c: char| {
-            c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1
+            opens_title(c) || digit_value(c).is_some() || c == '(' && row.words > 1
         })
     {
         return None;
@@ -166,10 +168,10 @@ fn last_wrapped_row(lines: &LineTable<'_>, excluded: &[bool], first: usize) -> u
             WIDE
         };
         let full = row.x1 > next.x1 - RIGHT_EDGE && row.x1 - row.x0 > wide;
-        let lower = next.text.starts_with(char::is_lowercase);
+        let lower = next.text.starts_with(is_small);
         // Lines of display type without extra space between them are one title, wherever it breaks.
         let display = row.size > lines.body.size() + DISPLAY_TYPE && next.gap < TIGHT;
-        let finished = row.text.ends_with(['.', '?', '!']) || row.text.ends_with(':') && !display;
+        let finished = row.text.ends_with(is_stop) || row.text.ends_with(':') && !display;
         if finished
             || is_boilerplate(next)
             || !(centered || full || lower || display || ends_with_connector(row.text))

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use stemma_document::{Emphasis, Line, LineRole, Page, PageNo, Position, Pt};
 use stemma_reading::heading_look::{BodyLook, LARGER, SAME_SIZE, TextLook, TitleText};
+use stemma_reading::letters::{is_caseless, is_small};
+use stemma_reading::sentences::{is_full_stop, is_stop};
 
 use super::line_cells::{declared_rows, is_titled, largest_size, read_cells};
 use super::weights::{CLOSE, FLOWING, JOINED, PAGE_TOP_GAP, TEXT_WORDS};
@@ -290,7 +292,7 @@ impl<'a> LineTable<'a> {
             let heavy = marked && self.marked_run(at) <= 4;
             let before = self.above_on_page(at);
             let flows_on = next.is_some_and(|next| {
-                next.text.starts_with(char::is_lowercase)
+                next.text.starts_with(is_small)
                     && Self::same_style(row, next)
                     && next.gap < CLOSE + self.leading
                     && row.words as usize > 6
@@ -306,8 +308,8 @@ impl<'a> LineTable<'a> {
                     // Two Items in a row are contents without page numbers.
                     && !(item_grammar::parse_heading(row.text).is_some() && item_grammar::parse_heading(above.text).is_some())
             });
-            let long =
-                row.words as usize > MAX_TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
+            let long = row.words as usize > MAX_TITLE_WORDS
+                || (row.words > 12 && row.text.ends_with(is_full_stop));
             self.rows[at].prose =
                 !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));
         }
@@ -380,7 +382,6 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
 }
 
 fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
-    const MARKS: [char; 5] = ['.', ':', '—', '–', '-'];
     let first = line
         .runs
         .first()
@@ -393,12 +394,13 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
         .last()?;
     let phrase = line.text.get(..marked.end as usize)?.trim();
     let rest = line.text.get(marked.end as usize..)?.trim_start();
-    let text = phrase.trim_end_matches(MARKS).trim_end();
+    let text = phrase.trim_end_matches(closes_phrase).trim_end();
     // Without a mark, a new sentence shows that the phrase is a title: `Baselines We compare`.
     let is_apart = !text.ends_with(',') && rest.starts_with(char::is_uppercase);
-    let is_closed = is_apart || text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
-    let is_title =
-        text.chars().any(char::is_lowercase) || item_grammar::parse_heading(text).is_some();
+    let is_closed =
+        is_apart || text.len() < phrase.len() || rest.starts_with(['—', '–', ':', '：']);
+    let is_title = text.contains(|c| is_small(c) || is_caseless(c))
+        || item_grammar::parse_heading(text).is_some();
     // A long phrase leaves room for the first words of its sentence only.
     let is_sentence = titles::word_count(rest) >= 3 || rest.starts_with(char::is_uppercase);
     (is_closed && is_title && is_sentence).then_some(RunIn {
@@ -406,6 +408,11 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
         bold: first.bold,
         emphasis: first.emphasis,
     })
+}
+
+/// Whether a mark ends the phrase that opens a paragraph.
+fn closes_phrase(c: char) -> bool {
+    is_full_stop(c) || matches!(c, ':' | '：' | '—' | '–' | '-')
 }
 
 /// Whether a line begins with a digit or two that are much smaller than the text behind them.
@@ -427,7 +434,7 @@ fn is_marked(line: &Line) -> bool {
 pub(super) fn is_finished(text: &str) -> bool {
     let end =
         text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
-    end.ends_with(['.', ':', '?', '!', ';', '。', '；', '：', '？', '！'])
+    end.ends_with(|c: char| is_stop(c) && c != '…' || matches!(c, ':' | ';' | '：'))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! not a heading, however it is set.
 
 use stemma_reading::heading_look::{LARGER, LINE_WORDS, PLAIN_WORDS, SAME_SIZE, TitleText};
-use stemma_reading::terms::is_cjk;
+use stemma_reading::letters::{digit_value, is_caseless, opens_title};
+use stemma_reading::sentences::{is_full_stop, is_pause, is_stop};
 use stemma_reading::vocabulary::EXHIBIT_COLUMNS;
 
 use super::false_headings::{
@@ -24,7 +25,8 @@ pub(super) struct LineView<'l> {
     next: Option<&'l LineFeatures<'l>>,
     number: Option<TitleNumber<'l>>,
     letters: usize,
-    is_cjk: bool,
+    /// Has letters of a script without capitals.
+    is_caseless: bool,
     is_emphasized: bool,
 }
 
@@ -41,7 +43,8 @@ const LINE_RULES: &[LineRule] = &[
     }),
     ("exhibit_list_head", |line| heads_exhibits(line.row)),
     ("no_words", |line| {
-        let few = if line.is_cjk { 2 } else { 3 };
+        // A word of two letters is short only in scripts whose letters are few.
+        let few = if line.is_caseless { 2 } else { 3 };
         line.letters < few || line.row.words == 0
     }),
     ("long_line", |line| line.row.words as usize > LINE_WORDS),
@@ -106,7 +109,7 @@ impl<'l> LineView<'l> {
             next: lines.next_on_page(at),
             number: numbering::first_number(row.text),
             letters: TitleText::new(row.text).letters,
-            is_cjk: row.text.starts_with(is_cjk),
+            is_caseless: row.text.contains(is_caseless),
             is_emphasized: lines.body.is_emphasized(row.emphasis),
         }
     }
@@ -116,13 +119,15 @@ impl<'l> LineView<'l> {
     }
 
     fn starts_title(&self) -> bool {
-        self.is_cjk
-            || self.number.is_some()
-            || self
-                .row
-                .text
-                .starts_with(|c: char| c.is_uppercase() || matches!(c, '“' | '"' | '‘'))
-            || is_yeared(self.row.text)
+        let text = self.row.text;
+        // Where no script of the line has capitals, figures in front say nothing.
+        let words = text.trim_start_matches(|c: char| {
+            digit_value(c).is_some() || c.is_whitespace() || matches!(c, '.' | '-' | '(' | ')')
+        });
+        self.number.is_some()
+            || text.starts_with(|c: char| opens_title(c) || matches!(c, '“' | '"' | '‘' | '«'))
+            || words.starts_with(is_caseless)
+            || is_yeared(text)
     }
 
     /// Whether the line ends inside a sentence that is not a title of more lines.
@@ -179,8 +184,17 @@ pub(super) fn opens_text(lines: &LineTable<'_>, first: usize, last: usize) -> bo
     });
     has_paragraph_below
         && (row.bold || lines.body.is_emphasized(row.emphasis))
-        && row.text.ends_with('.')
+        && row.text.ends_with(is_full_stop)
         && lines.rows[first].gap > TIGHT + lines.leading
+}
+
+/// Whether the line above or below has the number before or after. Without capitals, nothing else tells a title from a step.
+fn is_between_steps(lines: &LineTable<'_>, at: usize, number: TitleNumber<'_>) -> bool {
+    let number_of = |at: usize| numbering::first_number(lines.rows.get(at)?.text);
+    let above = at.checked_sub(1).and_then(number_of);
+    let below = number_of(at + 1);
+    above.is_some_and(|above| above.precedes(&number))
+        || below.is_some_and(|below| number.precedes(&below))
 }
 
 /// `2023 financial results`: a year and words.
@@ -199,7 +213,9 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
     let fits = row.words as usize <= PLAIN_WORDS
         && row.gap > NUMBER_SPACE
         && row.size > lines.body.size() - LARGER
-        && !row.text.ends_with(['.', ';', ':', ',']);
+        && !row
+            .text
+            .ends_with(|c: char| is_stop(c) && !matches!(c, '?' | '!') || is_pause(c) || c == ':');
     if !fits {
         return false;
     }
@@ -226,9 +242,8 @@ fn is_plain_numbered(lines: &LineTable<'_>, at: usize) -> bool {
             | NumberClass::CjkChapter
             | NumberClass::CjkSection
     );
-    number
-        .rest
-        .starts_with(|first: char| first.is_uppercase() || is_cjk(first))
+    number.rest.starts_with(opens_title)
+        && !(number.rest.starts_with(is_caseless) && is_between_steps(lines, at, number))
         && (worded || wraps || next.is_none_or(|next| next.gap > NUMBER_SPACE))
         && TitleText::new(number.rest).is_title_case()
 }

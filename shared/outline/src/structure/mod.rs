@@ -52,6 +52,8 @@ mod primary_outline;
 mod property_tests;
 mod reading_windows;
 mod rule_outline;
+#[cfg(test)]
+mod script_tests;
 pub(crate) mod section_candidate;
 mod section_rules;
 mod statements;

@@ -1,9 +1,12 @@
 //! Numbers at the start of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
 use stemma_document::english_words;
+use stemma_reading::letters::{self, digit_value, opens_title};
 use stemma_reading::numerals::{han_digit, parse_han, parse_letter, parse_roman};
-use stemma_reading::terms::is_cjk;
 use stemma_reading::vocabulary::NUMBERED_WORDS;
+
+// Bounds the work on hostile titles.
+const MAX_NUMBER_BYTES: usize = 24;
 
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +63,11 @@ impl<'a> TitleNumber<'a> {
             rest,
             bare: false,
         }
+    }
+
+    /// Whether `next` is the number after this one.
+    pub(super) fn precedes(&self, next: &Self) -> bool {
+        (self.class, self.stem, self.value + 1) == (next.class, next.stem, next.value)
     }
 }
 
@@ -153,7 +161,7 @@ pub(super) fn are_sequential(titles: &[&str]) -> bool {
 
 /// Whether `b` may follow `a`. A 1 may follow anything of its class, because counting restarts in each chapter.
 fn is_next(a: &TitleNumber<'_>, b: &TitleNumber<'_>) -> bool {
-    a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
+    a.class == b.class && b.value == 1 || a.precedes(b)
 }
 
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
@@ -267,25 +275,31 @@ fn readings<'t>(
         .collect()
 }
 
-/// `1`, `1.`, `1.2`, `1.2.3.`. Numbers end at 99, so years are not numbers.
+/// `1`, `1.`, `1.2`, `1.2.3.`, `१.२`. Numbers end at 99, so years are not numbers.
 fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     let length = title
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .find(|c: char| !(digit_value(c).is_some() || matches!(c, '.' | '．')))
         .unwrap_or(title.len());
-    let text = title[..length].trim_end_matches('.');
-    if text.is_empty() || text.len() > 24 || text.contains("..") {
+    let text = title[..length].trim_end_matches(['.', '．']);
+    if text.is_empty() || text.len() > MAX_NUMBER_BYTES {
         return None;
     }
-    let depth = text.split('.').count();
+    let digits = letters::plain_digits(text);
+    if digits.contains("..") {
+        return None;
+    }
+    let depth = digits.split('.').count();
     let after = &title[length..];
     let dotted = length > text.len();
-    let (stem, value) = components(text)?;
+    let (stem, value) = components(&digits)?;
     // `3.5 billion` is an amount. After a section number a space and a capital (or a bracket) must follow.
     let rest = skip_separators(after);
-    let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
+    let spaced = after.starts_with(|c: char| {
+        c.is_whitespace() || matches!(c, ')' | ':' | '-' | '–' | '—' | '|' | '、')
+    }) || dotted;
     let first = rest.chars().next()?;
-    let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || is_cjk(first);
-    let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
+    let titled = opens_title(first) || matches!(first, '[' | '“' | '"' | '‘' | '«');
+    let listed = value <= 99 && depth <= 6 && (digits.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
     (spaced && titled && listed).then_some(TitleNumber {
         stem,
@@ -359,7 +373,7 @@ fn is_plain_numeral(text: &str) -> bool {
 /// The text without leading separators.
 pub(super) fn skip_separators(text: &str) -> &str {
     text.trim_start_matches(|c: char| {
-        c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、')
+        c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、' | '．')
     })
 }
 

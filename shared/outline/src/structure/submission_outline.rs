@@ -41,7 +41,8 @@ pub fn visit_documents<E>(
 ) -> Result<(), E> {
     let documents = documents(source, pages);
     if documents.is_empty() {
-        return visit(source, pages, 0);
+        let source = source.to_the_right();
+        return visit(&source, pages_of(&source), 0);
     }
     for (_, range) in documents {
         let part = document(source, pages, range.clone());
@@ -92,7 +93,17 @@ pub fn outline_documents(
     let outline = VerifiedOutline::new(extent, judged)?;
     match whole {
         Some(whole) => Ok(Draft { outline, ..whole }),
-        None => outline_document(source, pages),
+        None => {
+            let source = source.to_the_right();
+            outline_document(&source, pages_of(&source))
+        }
+    }
+}
+
+fn pages_of(source: &Source) -> &[Page] {
+    match &source.body {
+        SourceBody::Pages(pages) => pages,
+        SourceBody::Lines(_) => &[],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use stemma_document::text;
 use stemma_reading::companies::ends_company_name;
-use stemma_reading::terms::is_cjk;
+use stemma_reading::terms;
 use stemma_reading::vocabulary::{
     CLOSING_TITLES, COMPANY_GROUPS, CONTENTS_TITLES, SIGNATURE_TITLES,
 };
@@ -126,19 +126,16 @@ pub(super) fn is_signature(key: &str) -> bool {
     SIGNATURE_TITLES.contains(key)
 }
 
-/// Number of words; two characters of a script without spaces count as one word.
+/// Number of words; two ideographs count as one word, and so do as many letters of another script without spaces as its words
+/// have.
 pub(super) fn word_count(text: &str) -> usize {
     let text = truncate_bytes(text, COMPARED_BYTES);
-    let cjk = if text.is_ascii() {
-        0
-    } else {
-        text.chars().filter(|c| is_cjk(*c)).count()
-    };
+    let unspaced = terms::unspaced_words(text);
     let spaced = text
         .split_whitespace()
         .filter(|word| word.chars().any(char::is_alphanumeric))
         .count();
-    spaced + cjk / 2
+    spaced + unspaced
 }
 
 /// Words joined by single spaces, without control characters.

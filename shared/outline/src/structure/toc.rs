@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_document::Destination;
+use stemma_reading::letters::is_small;
 use stemma_reading::vocabulary::{CONTENTS_COLUMNS, LIST_TITLES};
 
 use super::item_grammar::parse_heading;
@@ -330,7 +331,7 @@ impl<'a> TocReader<'_, 'a> {
         if !(close || near) || other_target || last.title.len() > 300 {
             return false;
         }
-        let lower = piece.title.starts_with(char::is_lowercase);
+        let lower = piece.title.starts_with(is_small);
         if last.label.is_some() {
             return piece.label.is_none() && lower;
         }

@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::letters::digit_value;
 use crate::tokenizer::is_stop_word;
 use stemma_document::english_words::{self, MONTHS};
 use stemma_document::note_marks::is_raised;
@@ -20,14 +21,6 @@ const YEAR_DIGITS: usize = 4;
 const NOTE_MARK: char = '\u{1}';
 // Digits of a group of thousands.
 pub(super) const GROUP: usize = 3;
-
-// Arabic, Persian, Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Tibetan, Burmese,
-// Khmer, Mongolian, and full width.
-const ZEROS: [char; 19] = [
-    '\u{660}', '\u{6F0}', '\u{7C0}', '\u{966}', '\u{9E6}', '\u{A66}', '\u{AE6}', '\u{B66}',
-    '\u{BE6}', '\u{C66}', '\u{CE6}', '\u{D66}', '\u{E50}', '\u{ED0}', '\u{F20}', '\u{1040}',
-    '\u{17E0}', '\u{1810}', '\u{FF10}',
-];
 
 // Number words that are parsed. `one` is left out: it is mostly a pronoun.
 pub(super) const SPELLED: RangeInclusive<u32> = 2..=20;
@@ -107,16 +100,7 @@ pub(crate) fn is_triangle(c: char) -> bool {
 
 /// A digit of any script.
 pub(crate) fn is_decimal_digit(c: char) -> bool {
-    c.is_ascii_digit() || digit_value(c).is_some()
-}
-
-// The digits of other scripts are in order from their zero.
-fn digit_value(c: char) -> Option<u32> {
-    let zero = ZEROS
-        .into_iter()
-        .rfind(|zero| *zero <= c)
-        .filter(|_| c.is_numeric())?;
-    Some(c as u32 - zero as u32).filter(|digit| *digit < 10)
+    digit_value(c).is_some()
 }
 
 fn run_end(chars: &[char], start: usize) -> usize {

@@ -7,6 +7,7 @@ use stemma_document::note_marks::without_raised;
 
 use crate::numbers::{declares_currency, scales};
 use crate::period::is_only_period;
+use crate::sentences::{is_full_stop, is_pause};
 use crate::tables::grid::GridTable;
 use crate::tables::page::TablePage;
 use crate::tables::table::FigureTable;
@@ -124,7 +125,7 @@ fn names_unit(text: &str) -> bool {
 pub(crate) fn is_title(text: &str) -> bool {
     text.chars().any(char::is_alphabetic)
         && text.chars().count() <= MAX_TITLE_CHARS
-        && !text.ends_with(['.', ':', ';', ','])
+        && !text.ends_with(|c| is_full_stop(c) || is_pause(c) || c == ':')
         && !text.starts_with('(')
         && unit_of(text).is_none_or(|unit| unit.len() < text.len())
         && !is_only_period(text)

@@ -3,7 +3,9 @@
 use stemma_document::english_words;
 
 use crate::heading_look::TitleText;
+use crate::letters::{digit_value, is_caseless, is_small, plain_digits};
 use crate::numerals::{han_digit, parse_han, parse_letter, parse_roman};
+use crate::sentences::{is_full_stop, is_pause, is_stop};
 use crate::title;
 use crate::vocabulary::HEADING_WORDS;
 
@@ -13,6 +15,8 @@ const MAX_WORDS: usize = 24;
 // Limits of headings recognized only by style (capitals, bare numbers, underlines).
 const MAX_BARE_CHARS: usize = 90;
 const MAX_BARE_WORDS: usize = 12;
+// Bounds the work on hostile numbers.
+const MAX_NUMBER_BYTES: usize = 64;
 
 /// Kinds of headings, in the order of their usual nesting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,7 +193,7 @@ impl LineView<'_> {
         }
         // Without a blank line below, the heading must be short and the text must start a new sentence.
         let next = self.lines.get(at + 1).map_or("", |next| next.trim());
-        let begins_afresh = next.starts_with(|c: char| !c.is_lowercase())
+        let begins_afresh = next.starts_with(|c: char| !is_small(c))
             && line.chars().count() * 4 < next.chars().count() * 3;
         let apart = underline_kind(next).is_some() || (begins_afresh && !kind.is_bare());
         (apart && fits(rest)).then(|| (at, line.to_owned()))
@@ -338,8 +342,8 @@ fn parse_han_label(line: &str) -> Option<HeadingLabel<'_>> {
 
 // `1. Title`, `1.2 Title`, `IV. Title`, `B. Title`.
 fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
-    let (number, rest) = line.split_once(char::is_whitespace)?;
-    let bare = number.strip_suffix('.').unwrap_or(number);
+    let (number, rest) = line.split_once(|c: char| c.is_whitespace() || c == '、')?;
+    let bare = number.strip_suffix(['.', '．']).unwrap_or(number);
     let closed = bare.len() < number.len();
     let rest = rest.trim_start();
     let (kind, number) = match parse_decimals(bare) {
@@ -363,8 +367,12 @@ fn parse_bare_label(line: &str) -> Option<HeadingLabel<'_>> {
     })
 }
 
+// In digits of any script.
 fn parse_decimals(text: &str) -> Option<Vec<u32>> {
-    let parts: Vec<u32> = text
+    if !text.starts_with(|c| digit_value(c).is_some()) || text.len() > MAX_NUMBER_BYTES {
+        return None;
+    }
+    let parts: Vec<u32> = plain_digits(text)
         .split('.')
         .take(9)
         .map(|part: &str| {
@@ -423,10 +431,13 @@ fn is_title(text: &str) -> bool {
     let title = TitleText::new(text);
     let words = title.words();
     let starts_well = text.starts_with(|c: char| {
-        !c.is_lowercase() && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '['))
+        !is_small(c) && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '['))
     });
     let ends_well = !title.is_cut_off()
-        && (!text.ends_with('.') || words <= 4 || title.is_capitals() || title.is_title_case());
+        && (!text.ends_with(is_full_stop)
+            || words <= 4
+            || title.is_capitals()
+            || title.is_title_case());
     starts_well
         && ends_well
         && words <= MAX_WORDS
@@ -440,7 +451,8 @@ fn is_bare_title(text: &str) -> bool {
     let title = TitleText::new(text);
     let words = title.words();
     let short = text.chars().count() <= MAX_BARE_CHARS && words <= MAX_BARE_WORDS;
-    let ends_well = !text.ends_with(['.', ':', '?', '!']) || title.is_capitals();
+    let ends_well =
+        !text.ends_with(|c| is_stop(c) || matches!(c, ':' | '：')) || title.is_capitals();
     short
         && ends_well
         && is_title(text)
@@ -453,8 +465,11 @@ fn has_sentence_end(text: &str) -> bool {
     let mut words = text.split_whitespace().rev();
     words.next();
     words.any(|word: &str| {
-        let stem = word.trim_end_matches('.');
-        stem.len() < word.len() && stem.chars().count() >= 4 && stem.chars().all(char::is_lowercase)
+        let stem = word.trim_end_matches(is_stop);
+        let ends_plainly = word.ends_with('.') && stem.chars().all(char::is_lowercase);
+        stem.len() < word.len()
+            && stem.chars().count() >= 4
+            && (ends_plainly || stem.contains(is_caseless))
     })
 }
 
@@ -511,7 +526,7 @@ fn is_underlined(line: &str, rule: &str) -> bool {
     fits && has_word
         && length <= MAX_BARE_CHARS
         && !has_columns(line)
-        && !line.ends_with([',', ';', '.'])
+        && !line.ends_with(|c| is_pause(c) || is_full_stop(c))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tantivy::schema::{
 use stemma_catalog::property::{Property, PropertyType};
 
 // Increase this when entries or tokens change; a changed lexicon or property changes the index revision by itself.
-pub(super) const REVISION: u32 = 16;
+pub(super) const REVISION: u32 = 17;
 
 // Name of the tokenizer that splits tokenized texts.
 pub(super) const WORDS: &str = "words";

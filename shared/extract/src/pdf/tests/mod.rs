@@ -10,6 +10,7 @@ mod limits;
 mod lines;
 mod navigation;
 mod remarks;
+mod right_to_left;
 mod tags;
 
 use stemma_document::{LineRole, Page, PageNo, Pt, Source, SourceBody, Turn};
