@@ -197,6 +197,19 @@ fn parts_for_machines_are_left_out_and_counted() {
 }
 
 #[test]
+fn the_form_is_the_one_of_the_header_or_else_of_the_first_document() {
+    let facts = |file: &str| FullSubmission::parse(file.as_bytes()).facts();
+    let document = "<DOCUMENT>\n<TYPE>S-1/A\n<TEXT>\nText.\n</TEXT>\n</DOCUMENT>\n";
+    assert_eq!(facts(document)["edgar.type"], "S-1/A");
+    let exhibit = document.replace("S-1/A", "EX-99.1");
+    assert!(!facts(&exhibit).contains_key("edgar.type"));
+    let header = "<SEC-HEADER>\nFILER:\n\tCOMPANY DATA:\n\tFILING VALUES:\n\t\tFORM TYPE:\t424B3\n</SEC-HEADER>\n";
+    let stated = facts(&format!("{header}{document}"));
+    assert_eq!(stated["form"], "424B3");
+    assert!(!stated.contains_key("edgar.type"));
+}
+
+#[test]
 fn tags_inside_a_text_are_text() {
     let text = "<html>\n<svg>\n<text>\n12\n</text>\n</svg>\n<DOCUMENT>\n<p>A tag.\n<TYPE>10-Q\n<TEXT>\n</html>";
     let file = format!(

@@ -38,7 +38,7 @@ pub(super) fn read(
         body: SourceBody::Pages(reader.pages),
         outline: reader.outline,
         links: reader.links,
-        metadata: submission.header.facts(),
+        metadata: submission.facts(),
         defects: reader.defects,
         hidden: reader.hidden,
         encrypted: false,
