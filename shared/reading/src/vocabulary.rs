@@ -23,7 +23,7 @@ macro_rules! language_files {
 
 const FILES: &[&str] = language_files! {
     all: languages;
-    en: claims companies exchanges forms items numbers periods questions references sentences statements tables titles web_pages words;
+    en: claims companies exchanges forms items numbers periods questions references sections sentences statements tables titles web_pages words;
     de: numbers periods;
     es: numbers periods;
     fr: numbers periods;
@@ -215,6 +215,9 @@ word_lists! {
     QUARTERLY_ITEMS: WordList,
     CURRENT_ITEMS: WordList,
     FOREIGN_ITEMS: WordList,
+    OWNER_ITEMS: WordList,
+    PASSIVE_OWNER_ITEMS: WordList,
+    FUND_REPORT_ITEMS: WordList,
     // languages
     LATIN_WORDS: WordMap,
     POINT_LANGUAGES: WordList,
@@ -334,6 +337,17 @@ word_lists! {
     ANSWER_ENDS: WordMap,
     DOCUMENTS_ELSEWHERE: WordList,
     LOCAL_MARKS: WordList,
+    // sections
+    PROSPECTUS_SECTIONS: WordList,
+    PROXY_SECTIONS: WordList,
+    FUND_SECTIONS: WordList,
+    CANADIAN_SECTIONS: WordList,
+    PLAN_SECTIONS: WordList,
+    COMPLETE_FORMS: WordList,
+    SUMMARY_SECTIONS: WordMap,
+    REFERRING_SECTIONS: WordList,
+    SECTION_LABELS: WordList,
+    LABEL_NUMBERS: WordList,
     // sentences
     ABBREVIATIONS: WordList,
     BOILERPLATE: WordList,
