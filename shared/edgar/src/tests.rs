@@ -170,7 +170,11 @@ fn parts_for_machines_are_left_out_and_counted() {
         .collect();
     assert_eq!(
         read,
-        [("10-K", PartKind::InlineXbrl), ("EX-99.1", PartKind::Html)]
+        [
+            ("10-K", PartKind::InlineXbrl),
+            ("EX-99.1", PartKind::Html),
+            ("4", PartKind::Xml)
+        ]
     );
     let counts: Vec<_> = submission.skipped().into_iter().collect();
     let expected = [
@@ -179,7 +183,6 @@ fn parts_for_machines_are_left_out_and_counted() {
         (SkipReason::Pdf, 1),
         (SkipReason::Data, 2),
         (SkipReason::Viewer, 2),
-        (SkipReason::Xml, 1),
         (SkipReason::Empty, 1),
     ];
     assert_eq!(counts, expected);
@@ -187,7 +190,7 @@ fn parts_for_machines_are_left_out_and_counted() {
     assert_eq!(codes(&submission), ["edgar.parts_skipped"]);
     assert_eq!(
         submission.defects[0].detail,
-        "11 parts of the submission are not documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 XML, 1 empty"
+        "10 parts of the submission are not documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 empty"
     );
     assert_eq!(
         &file[submission.parts[0].content.clone()].trim()[..5],

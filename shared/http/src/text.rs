@@ -116,7 +116,12 @@ pub(crate) async fn item(
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let Ok(fragment @ Fragment::Item { .. }) = name.parse::<Fragment>() else {
-        return Err(Problem::parameter(400, "item", "an Item is written 1A, II.1A, 2.02 or risk-factors").into());
+        return Err(Problem::parameter(
+            400,
+            "item",
+            "an Item is written 1A, II.1A, 2.02 or risk-factors",
+        )
+        .into());
     };
     let listed = published_document(&archive, &doc)?;
     let locator = format!("{}#{fragment}", listed.label);

@@ -58,7 +58,10 @@ pub fn unlabeled(title: &str) -> &str {
             .unwrap_or(rest.len());
         let word = rest[..end].to_lowercase();
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        let is_part = is_number
+        let is_year = is_number && word.len() == 4 && word.starts_with("20");
+        let is_counted = is_number && (is_labeled || rest[end..].starts_with(['.', ')']));
+        let is_part = is_year
+            || is_counted
             || SECTION_LABELS.contains(&word) && !is_labeled
             || is_labeled && LABEL_NUMBERS.contains(&word);
         if !is_part || end == rest.len() {
@@ -187,6 +190,8 @@ mod tests {
                 "Ratification of Auditors",
             ),
             ("2023 Director Compensation", "Director Compensation"),
+            ("1. Election of Directors", "Election of Directors"),
+            ("12 First Street", "12 First Street"),
             ("Matters of Interest", "Matters of Interest"),
             ("Proposals", "Proposals"),
             ("1", "1"),

@@ -23,7 +23,7 @@ macro_rules! language_files {
 
 const FILES: &[&str] = language_files! {
     all: languages;
-    en: claims companies exchanges forms items numbers periods questions references sections sentences statements tables titles web_pages words;
+    en: claims companies exchanges forms items numbers periods questions references sections sentences statements tables titles web_pages words xml_documents;
     de: numbers periods;
     es: numbers periods;
     fr: numbers periods;
@@ -345,7 +345,7 @@ word_lists! {
     PLAN_SECTIONS: WordList,
     COMPLETE_FORMS: WordList,
     SUMMARY_SECTIONS: WordMap,
-    REFERRING_SECTIONS: WordList,
+    SELF_CONTAINED_SECTIONS: WordList,
     SECTION_LABELS: WordList,
     LABEL_NUMBERS: WordList,
     // sentences
@@ -376,6 +376,8 @@ word_lists! {
     EQUITY_TOTALS: WordList,
     LOOK_ALIKES: WordList,
     STATEMENT_KEYS: WordList,
+    STATEMENT_INDEXES: WordList,
+    INDEXED_TITLES: WordList,
     REPORT_OWNERS: WordList,
     STATEMENT_NAMES: WordMap,
     STATEMENT_ADJECTIVES: WordList,
@@ -444,6 +446,14 @@ word_lists! {
     GENITIVES: WordList,
     CONJUNCTIONS: WordList,
     INDEFINITE_ARTICLES: WordList,
+    // xml_documents
+    XML_KINDS: WordMap,
+    XML_TITLES: WordMap,
+    XML_FACTS: WordMap,
+    XML_WRAPPERS: WordList,
+    XML_VALUES: WordList,
+    XML_ROWS: WordList,
+    XML_LABELS: WordMap,
 }
 
 #[cfg(test)]

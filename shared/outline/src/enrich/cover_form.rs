@@ -87,14 +87,14 @@ enum Amendment {
     PostEffective,
 }
 
-/// The amendment that a line around the name of the form states.
+/// The amendment that a line around the name of the form states, or one further up that says nothing else.
 fn amendment_near(keys: &[String], at: usize) -> Option<Amendment> {
-    let around = &keys[at.saturating_sub(3)..keys.len().min(at + 5)];
-    around
-        .iter()
+    let near = at.saturating_sub(3)..keys.len().min(at + 5);
+    (at.saturating_sub(NAMES_APART)..near.end)
         .filter_map(|line| {
-            let (kind, number) = amendment(line)?;
-            number.starts_with(is_digit).then_some(kind)
+            let (kind, number) = amendment(&keys[line])?;
+            let is_whole = number.chars().all(is_digit);
+            (number.starts_with(is_digit) && (is_whole || near.contains(&line))).then_some(kind)
         })
         .max_by_key(|kind| *kind == Amendment::PostEffective)
 }
@@ -371,6 +371,7 @@ mod tests {
         for (cover, form) in [
             ("FORM S-11\nREGISTRATION STATEMENT", "S-11"),
             ("AMENDMENT NO. 3\nTO\nFORM F-1", "F-1/A"),
+            ("Amendment No. 3\na\nb\nc\nd\nFORM F-1", "F-1/A"),
             ("Pre-Effective Amendment No. 2 to\nFORM S-4", "S-4/A"),
             ("POST-EFFECTIVE AMENDMENT NO. 1\nTO\nFORM S-3", "POS AM"),
             (

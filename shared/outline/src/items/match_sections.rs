@@ -13,6 +13,9 @@ use crate::structure::form_items;
 use crate::structure::forms::SecForm;
 
 const MAX_SECTIONS: usize = 50_000;
+// A summary restates fewer sections.
+const MAX_RESTATED: usize = 16;
+const MAX_LOOKAHEAD: usize = 200;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemSection<'a> {
@@ -54,7 +57,9 @@ pub(super) fn match_sections(
         documents += u32::from(*depth == 1);
         !is_submission || documents <= 1
     });
-    for (depth, section) in in_primary.take(MAX_SECTIONS) {
+    let sections: Vec<(usize, &Section)> = in_primary.take(MAX_SECTIONS).collect();
+    let restated = restated_behind(form, &sections);
+    for (depth, section) in sections {
         parts.truncate(depth - 1);
         let own = form_items::part_of(&section.title);
         let part = own.or_else(|| parts.iter().rev().flatten().next().copied());
@@ -69,7 +74,7 @@ pub(super) fn match_sections(
         };
         let item = &form.items()[first];
         if item.is_named() {
-            if is_named_again(&above, item.number) {
+            if is_named_again(&above, item.number) || restated.contains(&section.id) {
                 continue;
             }
             above[depth - 1] = Some(item.number);
@@ -125,6 +130,38 @@ pub(super) fn match_sections(
 struct Rank {
     level: (MatchKind, bool, usize),
     size: Reverse<u32>,
+}
+
+/// Sections that belong to the summary before them although the tree has them as its siblings: those up to the first whose name
+/// comes again.
+fn restated_behind(form: SecForm, sections: &[(usize, &Section)]) -> BTreeSet<SectionId> {
+    let mut restated = BTreeSet::new();
+    if !form.has_names() {
+        return restated;
+    }
+    let name_of = |section: &Section| {
+        let key = form.item_with_title(&section.title)?;
+        Some(form.items()[key].number)
+    };
+    for (at, (depth, summary)) in sections.iter().enumerate() {
+        let Some(held) = name_of(summary).and_then(|name| SUMMARY_SECTIONS.get(name)) else {
+            continue;
+        };
+        let siblings = sections[at + 1..]
+            .iter()
+            .take(MAX_LOOKAHEAD)
+            .take_while(|(other, _)| other >= depth)
+            .filter(|(other, _)| other == depth);
+        let behind: Vec<(&str, SectionId)> = siblings
+            .take(MAX_RESTATED)
+            .filter_map(|(_, section)| Some((name_of(section)?, section.id)))
+            .filter(|(name, _)| !held.split(' ').any(|held| held == *name))
+            .collect();
+        let again = (0..behind.len())
+            .find(|at| behind[..*at].iter().any(|(name, _)| *name == behind[*at].0));
+        restated.extend(behind[..again.unwrap_or(0)].iter().map(|(_, id)| *id));
+    }
+    restated
 }
 
 /// Whether a section above is a summary that names this one again.

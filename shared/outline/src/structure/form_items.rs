@@ -1,11 +1,20 @@
 //! Which Items of a form titles and sentences name.
 
-use super::forms::{FormItem, SecForm};
+use super::forms::{FormItem, ItemNumber, SecForm};
 use super::item_grammar::{self, ItemHeading, parse_bare_item, parse_heading};
 use super::titles::{self, TitleKeys};
 use super::weights::{BARE_ITEM_TITLE, SAME_PART};
 
 impl SecForm {
+    /// The Item of a number as the form has it: `Item 1(a)` of a schedule without such Items is Item 1.
+    fn item_tag(self, tag: ItemNumber) -> ItemNumber {
+        let has_letters = self
+            .items()
+            .iter()
+            .any(|item| item.tag.is_some_and(|(_, letter)| letter > 0));
+        if has_letters { tag } else { (tag.0, 0) }
+    }
+
     /// Its Items in order, without the PARTs.
     pub(crate) fn entries(self) -> impl Iterator<Item = &'static FormItem> {
         self.items().iter().filter(|item| !item.is_part())
@@ -52,7 +61,7 @@ impl SecForm {
         let item = self
             .items()
             .iter()
-            .filter(|item| item.tag == Some(*first))
+            .filter(|item| item.tag == Some(self.item_tag(*first)))
             .max_by(|a, b| score(a).total_cmp(&score(b)))?;
         let last = head.tags.last();
         let last = self
@@ -80,7 +89,8 @@ impl SecForm {
             .filter(|item| match head.tags.first() {
                 None => item.is_part() && Some(item.part) == head.part,
                 Some(tag) => {
-                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
+                    item.tag == Some(self.item_tag(*tag))
+                        && head.part.is_none_or(|part| part == item.part)
                 }
             })
             .map(|item| {

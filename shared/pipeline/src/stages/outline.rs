@@ -49,7 +49,7 @@ impl Stage for Outline {
     type Outcome = TreeOutcome;
 
     const NAME: &'static str = "outline";
-    const REVISION: u32 = 35;
+    const REVISION: u32 = 36;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
