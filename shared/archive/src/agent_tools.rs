@@ -421,7 +421,7 @@ fn stated_part(argument: &str) -> Result<Option<Fragment>, ApiError> {
     part.parse().map(Some).map_err(|()| {
         let text = shortened(&text);
         ApiError::invalid(format!(
-            "`{text}` names no part of a document: a section is like 0007, an Item like 1A or II.1A"
+            "`{text}` names no part of a document: a section is like 0007, an Item like 1A, II.1A or risk-factors"
         ))
     })
 }

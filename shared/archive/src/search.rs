@@ -369,7 +369,7 @@ impl From<SearchError> for ApiError {
                 "stemma grep finds any characters",
             ),
             SearchError::NoItem { .. } => {
-                let next = "an Item is written 1A, II.1A or 2.02";
+                let next = "an Item is written 1A, II.1A, 2.02 or risk-factors";
                 Self::new("search.item_unknown", message, next)
             }
             SearchError::SkipTooLarge => {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
 use stemma_reading::numerals::parse_roman;
+use stemma_reading::section_names;
 use stemma_reading::vocabulary::{CONJUNCTIONS, NUMBERED_WORDS};
 
 /// An Item of a filing and its section.
@@ -12,7 +13,7 @@ use stemma_reading::vocabulary::{CONJUNCTIONS, NUMBERED_WORDS};
 pub struct SectionItem {
     /// The part of the form (`II`), if the tree states it.
     pub part: Option<String>,
-    /// `1A`, `7` or `2.02`.
+    /// `1A`, `7`, `2.02` or `risk-factors`.
     pub number: String,
     /// Several Items may share a section ("Items 10, 11 and 12").
     pub section: SectionId,
@@ -23,10 +24,17 @@ pub struct SectionItem {
 impl SectionItem {
     /// The locator fragment: `item-1A`, or `item-II.1A` if several parts have the number.
     pub fn fragment(&self) -> String {
-        match &self.part {
-            Some(part) if self.shares_number => format!("item-{part}.{}", self.number),
-            _ => format!("item-{}", self.number),
-        }
+        let part = self.part.as_deref().filter(|_| self.shares_number);
+        fragment(part, &self.number)
+    }
+}
+
+/// The locator fragment of an Item: `item-1A`, `item-II.1A`, and `risk-factors` for a section with a name.
+pub fn fragment(part: Option<&str>, number: &str) -> String {
+    match part {
+        _ if !number.starts_with(|c: char| c.is_ascii_digit()) => number.to_owned(),
+        Some(part) => format!("item-{part}.{number}"),
+        None => format!("item-{number}"),
     }
 }
 
@@ -73,10 +81,8 @@ pub fn item_fragment(item: &FilingItem, all: &[FilingItem]) -> String {
     let same_number = all
         .iter()
         .filter(|other| other.number == item.number && other.status != ItemStatus::Absent);
-    match &item.part {
-        Some(part) if same_number.count() > 1 => format!("item-{part}.{}", item.number),
-        _ => format!("item-{}", item.number),
-    }
+    let is_shared = same_number.count() > 1;
+    fragment(item.part.as_deref().filter(|_| is_shared), &item.number)
 }
 
 /// Finds an Item in the map; `None` if it is missing or ambiguous.
@@ -156,8 +162,8 @@ fn item_numbers(title: &str) -> Vec<String> {
     numbers
 }
 
-/// Parses the name of an Item: `1A`, `II.1A`, `item-1A`, `Item 2.02`, `Part II, Item 1A` or the id `10-K.II.1A`. Returns the
-/// part, if stated, and the number, in upper case.
+/// Parses the name of an Item: `1A`, `II.1A`, `item-1A`, `Item 2.02`, `Part II, Item 1A`, `risk-factors`, `Risk Factors`, or an
+/// id such as `10-K.II.1A`. Returns the part, if stated, and the number in upper case or the name of the section.
 pub fn parse_item_name(text: &str) -> Option<(Option<String>, String)> {
     fn without_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
         let (start, rest) = text.split_at_checked(word.len())?;
@@ -167,11 +173,7 @@ pub fn parse_item_name(text: &str) -> Option<(Option<String>, String)> {
     }
     let text = text.trim().trim_end_matches(['.', ':']);
     let text = match text.split_once('.') {
-        Some((form, name))
-            if form.contains('-') && form.starts_with(|c: char| c.is_ascii_digit()) =>
-        {
-            name
-        }
+        Some((form, name)) if is_form(form) => name,
         _ => text,
     };
     let mut rest = without_word(text, "part").unwrap_or(text).trim_start();
@@ -186,7 +188,22 @@ pub fn parse_item_name(text: &str) -> Option<(Option<String>, String)> {
             rest = after[1..].trim_start();
         }
     }
-    Some((part, parse_item_number(rest)?))
+    let number = parse_item_number(rest).or_else(|| {
+        section_names::find(rest)
+            .map(str::to_owned)
+            .filter(|_| part.is_none())
+    })?;
+    Some((part, number))
+}
+
+// Whether a text before a point is a form, as in ids: `10-K`, `SC 13D`, `424B4`.
+fn is_form(text: &str) -> bool {
+    let first = text.split([' ', '-']).next().unwrap_or_default();
+    let has = |is: fn(&char) -> bool| text.chars().any(|c| is(&c));
+    !names(first, "item")
+        && !names(first, "part")
+        && has(char::is_ascii_alphabetic)
+        && (has(char::is_ascii_digit) || text.contains('-'))
 }
 
 // `1A`, `7`, `2.02`: one or two digits, then at most one letter or two decimals.

@@ -5,9 +5,10 @@
 //! 10-K/2022/3M.pdf       by ingested path
 //! /@company/3M/@form/10-K/3M_2022_10K
 //! 3f2a9c01               by id or id prefix
-//! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9   …#t12
+//! …#0007   …#item-1A   …#item-II.1A   …#risk-factors   …#p=47   …#p=5-7,9   …#t12
 //! ```
-//! Items may also be written `1A`, `II.1A` or `Item 1A`; the forms above are those that are printed.
+//! Items may also be written `1A`, `II.1A` or `Item 1A`, and sections with names by their titles; the forms above are those that
+//! are printed.
 //! Case and extension may differ. A misspelled name fails with suggestions, and an ambiguous one with its candidates.
 
 use std::fmt;
@@ -43,7 +44,7 @@ pub enum Fragment {
     Item {
         /// The part of the form (`II`), upper case.
         part: Option<String>,
-        /// Upper case.
+        /// In upper case, or the name of a section: `risk-factors`.
         number: String,
     },
     /// Physical pages, 1-based, in the order given.
@@ -96,11 +97,9 @@ impl fmt::Display for Fragment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fragment::Section(id) => write!(f, "{id}"),
-            Fragment::Item {
-                part: Some(part),
-                number,
-            } => write!(f, "item-{part}.{number}"),
-            Fragment::Item { part: None, number } => write!(f, "item-{number}"),
+            Fragment::Item { part, number } => {
+                f.write_str(&items::fragment(part.as_deref(), number))
+            }
             Fragment::Pages(spans) => write!(f, "p={}", format_pages(spans)),
             Fragment::Table(number) => write!(f, "t{number}"),
         }
@@ -320,10 +319,7 @@ pub fn resolve_item(
         })
         .collect();
     let document = label.to_owned();
-    let item = match part {
-        Some(part) => format!("item-{part}.{number}"),
-        None => format!("item-{number}"),
-    };
+    let item = items::fragment(part, number);
     match fitting.as_slice() {
         [] => {
             let has = all.iter().map(|item| item.fragment()).collect();
@@ -498,6 +494,13 @@ mod tests {
             ("part-iv item-15", "item-IV.15"),
             ("10-K.II.7A", "item-II.7A"),
             ("8-K.2.02", "item-2.02"),
+            ("SC 13D.4", "item-4"),
+            ("N-CSR.11", "item-11"),
+            ("risk-factors", "risk-factors"),
+            ("item-risk-factors", "risk-factors"),
+            ("Use of Proceeds", "use-of-proceeds"),
+            ("424B4.use-of-proceeds", "use-of-proceeds"),
+            ("md-and-a", "managements-discussion-and-analysis"),
         ] {
             assert_eq!(written.parse::<Fragment>().unwrap().to_string(), printed);
         }

@@ -6,12 +6,12 @@ use crate::{ByteSpan, PageNo, PageSpan, SectionId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilingItem {
-    /// Form, Part and number: `10-K.II.7A`, `10-Q.I.2`, `8-K.5.02`. Unique in a filing.
+    /// Form, Part and number: `10-K.II.7A`, `10-Q.I.2`, `8-K.5.02`, `S-1.risk-factors`. Unique in a filing.
     pub id: String,
     /// Roman numeral; `None` on forms without Parts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part: Option<String>,
-    /// `1A`, `7`, `5.02`.
+    /// `1A`, `7`, `5.02`; the name of a section that the form prescribes without a number: `risk-factors`.
     pub number: String,
     /// The title in the document, else the title of the form.
     pub title: String,

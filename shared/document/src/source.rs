@@ -17,15 +17,18 @@ pub enum SourceFormat {
     /// Plain text, including EDGAR full-submission text.
     Text,
     Html,
+    /// An XML document of a submission.
+    Xml,
 }
 
 impl SourceFormat {
     // Extensions of file names, the usual one of each format first.
-    const EXTENSIONS: [(Self, &'static [&'static str]); 4] = [
+    const EXTENSIONS: [(Self, &'static [&'static str]); 5] = [
         (Self::Pdf, &["pdf"]),
         (Self::Html, &["htm", "html", "xhtml"]),
         (Self::Markdown, &["md", "markdown"]),
         (Self::Text, &["txt", "text"]),
+        (Self::Xml, &["xml"]),
     ];
 
     /// The format of files with this extension, in any case.

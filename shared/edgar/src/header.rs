@@ -170,7 +170,7 @@ impl HeaderReader {
         let header = &mut self.header;
         let field = match name {
             "ACCESSION NUMBER" => &mut header.accession,
-            "CONFORMED SUBMISSION TYPE" | "TYPE" => &mut header.form,
+            "CONFORMED SUBMISSION TYPE" | "TYPE" | "FORM TYPE" => &mut header.form,
             "PUBLIC DOCUMENT COUNT" => &mut header.document_count,
             "CONFORMED PERIOD OF REPORT" | "PERIOD" => &mut header.period,
             "FILED AS OF DATE" | "FILING DATE" => &mut header.filed,

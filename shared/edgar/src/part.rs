@@ -94,8 +94,6 @@ pub enum SkipReason {
     Data,
     /// What the viewer of EDGAR made from the XBRL: `R1.htm`, `FilingSummary.xml`, scripts.
     Viewer,
-    /// Data in an XML format of its own, such as ownership reports.
-    Xml,
     Empty,
     /// What the archive says about a filing: `…-index.htm`, `index.json`.
     Index,
@@ -114,7 +112,6 @@ impl SkipReason {
             Self::Pdf => "PDF copy",
             Self::Data => "data",
             Self::Viewer => "viewer",
-            Self::Xml => "XML",
             Self::Empty => "empty",
             Self::Index => "index",
             Self::Submission => "full submission",
@@ -132,7 +129,7 @@ impl SkipReason {
             "xml" if stem == "filingsummary" => Some(Self::Viewer),
             // An instance before 2019 is named like its schema, `abc-20091231.xml`.
             "xml" if is_xbrl_stem(stem) => Some(Self::Xbrl),
-            "xml" => Some(Self::Xml),
+            "xml" if is_viewer_page(stem) => Some(Self::Viewer),
             "htm" | "html" if is_viewer_page(stem) => Some(Self::Viewer),
             "js" | "css" => Some(Self::Viewer),
             "xls" | "xlsx" | "zip" | "json" | "csv" => Some(Self::Data),
@@ -175,10 +172,9 @@ impl SubmissionPart {
             return Some(reason);
         }
         match self.kind {
-            PartKind::Html | PartKind::InlineXbrl | PartKind::Text => None,
+            PartKind::Html | PartKind::InlineXbrl | PartKind::Text | PartKind::Xml => None,
             PartKind::Empty => Some(SkipReason::Empty),
             PartKind::Xbrl => Some(SkipReason::Xbrl),
-            PartKind::Xml => Some(SkipReason::Xml),
             PartKind::Pdf => Some(SkipReason::Pdf),
             PartKind::Encoded => Some(SkipReason::Graphic),
         }

@@ -89,6 +89,20 @@ impl FullSubmission {
             .filter(|part| part.skip_reason().is_none())
     }
 
+    /// The facts of the header ([`SubmissionHeader::facts`]). Documents that the archive serves alone have no header: the type of
+    /// the first is `edgar.type`.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = self.header.facts();
+        if self.header.form.is_none()
+            && let Some(first) = self.documents().next()
+            && !first.entry.is_exhibit()
+            && !first.entry.document_type.is_empty()
+        {
+            facts.insert("edgar.type".into(), first.entry.document_type.clone());
+        }
+        facts
+    }
+
     /// Number of parts that are not read, by reason.
     pub fn skipped(&self) -> BTreeMap<SkipReason, usize> {
         let mut counts = BTreeMap::new();

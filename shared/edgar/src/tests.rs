@@ -170,7 +170,11 @@ fn parts_for_machines_are_left_out_and_counted() {
         .collect();
     assert_eq!(
         read,
-        [("10-K", PartKind::InlineXbrl), ("EX-99.1", PartKind::Html)]
+        [
+            ("10-K", PartKind::InlineXbrl),
+            ("EX-99.1", PartKind::Html),
+            ("4", PartKind::Xml)
+        ]
     );
     let counts: Vec<_> = submission.skipped().into_iter().collect();
     let expected = [
@@ -179,7 +183,6 @@ fn parts_for_machines_are_left_out_and_counted() {
         (SkipReason::Pdf, 1),
         (SkipReason::Data, 2),
         (SkipReason::Viewer, 2),
-        (SkipReason::Xml, 1),
         (SkipReason::Empty, 1),
     ];
     assert_eq!(counts, expected);
@@ -187,13 +190,26 @@ fn parts_for_machines_are_left_out_and_counted() {
     assert_eq!(codes(&submission), ["edgar.parts_skipped"]);
     assert_eq!(
         submission.defects[0].detail,
-        "11 parts of the submission are not documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 XML, 1 empty"
+        "10 parts of the submission are not documents to read and were left out: 2 XBRL, 2 graphic, 1 PDF copy, 2 data, 2 viewer, 1 empty"
     );
     assert_eq!(
         &file[submission.parts[0].content.clone()].trim()[..5],
         "<?xml"
     );
     assert!(file[submission.parts[0].content.end..].starts_with("</XBRL>"));
+}
+
+#[test]
+fn the_form_is_the_one_of_the_header_or_else_of_the_first_document() {
+    let facts = |file: &str| FullSubmission::parse(file.as_bytes()).facts();
+    let document = "<DOCUMENT>\n<TYPE>S-1/A\n<TEXT>\nText.\n</TEXT>\n</DOCUMENT>\n";
+    assert_eq!(facts(document)["edgar.type"], "S-1/A");
+    let exhibit = document.replace("S-1/A", "EX-99.1");
+    assert!(!facts(&exhibit).contains_key("edgar.type"));
+    let header = "<SEC-HEADER>\nFILER:\n\tCOMPANY DATA:\n\tFILING VALUES:\n\t\tFORM TYPE:\t424B3\n</SEC-HEADER>\n";
+    let stated = facts(&format!("{header}{document}"));
+    assert_eq!(stated["form"], "424B3");
+    assert!(!stated.contains_key("edgar.type"));
 }
 
 #[test]

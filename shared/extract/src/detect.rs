@@ -2,7 +2,7 @@
 
 use stemma_document::{Source, SourceFormat};
 
-use crate::{ExtractError, ExtractJob, Task, decode, edgar, html, markdown, pdf, text};
+use crate::{ExtractError, ExtractJob, Task, decode, edgar, html, markdown, pdf, text, xml};
 
 // The PDF signature is within the first 1,024 bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
@@ -41,11 +41,12 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         SourceFormat::Markdown => markdown::read(bytes, &limits),
         SourceFormat::Text => text::read(bytes, &limits),
         SourceFormat::Html => html::read(&bytes, &limits),
+        SourceFormat::Xml => xml::read(&bytes, &limits),
     }
 }
 
 /// Detects the format of a file. PDFs and submissions of EDGAR are detected by content under any name, and so is text that
-/// begins with the tag or document type of HTML; other HTML, Markdown and text by extension ([`SourceFormat::from_extension`]).
+/// begins with the tag or document type of HTML; other HTML, XML, Markdown and text by extension ([`SourceFormat::from_extension`]).
 ///
 /// # Errors
 ///
@@ -112,7 +113,7 @@ fn unknown_extension(extension: &str) -> ExtractError {
     ExtractError::new(
         "input.unsupported",
         message,
-        "supported are .pdf, .htm, .html, .xhtml, .md, .markdown, .txt and .text",
+        "supported are .pdf, .htm, .html, .xhtml, .md, .markdown, .txt, .text and .xml",
     )
 }
 
@@ -269,6 +270,11 @@ mod tests {
             html,
         );
         check(b"<?xml version='1.0'?><html xmlns='x'>", "filing.xml", html);
+        check(
+            b"<?xml version='1.0'?><ownershipDocument>",
+            "form4.xml",
+            Ok(SourceFormat::Xml),
+        );
         check(b"<p>\xC4\xEA\xB1\xA8\xB8\xE6", "a.html", html);
         check(b"<htmlx>", "a.txt", Ok(SourceFormat::Text));
         check(b"# On <html>", "a.md", Ok(SourceFormat::Markdown));

@@ -1,4 +1,4 @@
-//! Text extraction: PDF, HTML, Markdown and plain text to [`Source`](stemma_document::Source).
+//! Text extraction: PDF, HTML, XML, Markdown and plain text to [`Source`](stemma_document::Source).
 //!
 //! All formats become pages with positioned lines, or numbered lines. Problems in a document become recorded defects; a
 //! document that cannot be read at all is an [`ExtractError`] with a reason and a next step.
@@ -34,6 +34,7 @@ mod sandbox;
 mod source_codec;
 pub mod text;
 mod text_pages;
+mod xml;
 
 pub use cpu_time::{CpuTime, resident_bytes};
 pub use detect::{detect_format, extract};

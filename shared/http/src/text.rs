@@ -104,7 +104,7 @@ pub(crate) async fn section(
 /// Details of an Item; `text=true` adds its text, or its pages if only the form's page index locates it.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
     params(
-        ("doc" = String, Path), ("item" = String, Path, description = "1A, II.1A, 2.02 or item-1A"),
+        ("doc" = String, Path), ("item" = String, Path, description = "1A, II.1A, 2.02, item-1A or risk-factors"),
         TextQuery,
     ),
     responses((status = 200, body = MaybeReady<ItemResponse>)))]
@@ -116,7 +116,12 @@ pub(crate) async fn item(
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let Ok(fragment @ Fragment::Item { .. }) = name.parse::<Fragment>() else {
-        return Err(Problem::parameter(400, "item", "an Item is written 1A, II.1A or 2.02").into());
+        return Err(Problem::parameter(
+            400,
+            "item",
+            "an Item is written 1A, II.1A, 2.02 or risk-factors",
+        )
+        .into());
     };
     let listed = published_document(&archive, &doc)?;
     let locator = format!("{}#{fragment}", listed.label);

@@ -179,7 +179,7 @@ impl ToolContext {
         );
         if stemma_archive::document_part(&locator) != listed.label {
             return Err(ToolError::invalid(
-                "`node_id` is a section id such as 0007, or an Item such as 7 or II.1A",
+                "`node_id` is a section id such as 0007, or an Item such as 7, II.1A or risk-factors",
             ));
         }
         if arguments.format == Format::Tables {

@@ -33,7 +33,7 @@ pub(crate) struct GetPageContentArguments {
     pages: Option<String>,
     /// instead of pages: 0019
     section_id: Option<String>,
-    /// instead of pages: 1A, II.1A
+    /// instead of pages: 1A, II.1A, risk-factors
     item: Option<String>,
     /// picture too: page, or x,y,w,h (0-1)
     image: Option<String>,
@@ -173,7 +173,7 @@ fn requested_part(
     let text = text.rsplit('#').next().unwrap_or_default();
     text.parse().map(Some).map_err(|()| {
         ToolError::invalid(format!("`{text}` names no part of a document"))
-            .with_option("A section_id is like 0007, an item like 1A or II.1A")
+            .with_option("A section_id is like 0007, an item like 1A, II.1A or risk-factors")
     })
 }
 

@@ -3,7 +3,8 @@
 //! - [`tokenizer`]: the normalized words that index, queries and comparisons share; [`question_words`]: words of asking.
 //! - [`text_words`]: the words of a text as written; [`terms`]: its terms for summaries; [`language`]: its language; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
 //!   that a text names; [`query_period`]: the period that a query asks about; [`calendar`]: dates.
-//! - [`letters`]: letters and digits of any script; [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
+//! - [`letters`]: letters and digits of any script; [`sentences`]: where sentences end; [`companies`]: names of companies;
+//!   [`section_names`]: sections that forms prescribe; [`vocabulary`]: the words of the language, which are data.
 //! - [`heading_look`]: what sets a heading apart from text; [`text_headings`]: headings of plain text; [`numerals`]: numbers
 //!   that titles count with; [`title`]: titles on one line.
 //! - [`document_reading`]: what all lines of a document are, and its tables, read once and stored; [`lines`]: what a line is by
@@ -27,6 +28,7 @@ pub mod page_features;
 pub mod period;
 pub mod query_period;
 pub mod question_words;
+pub mod section_names;
 pub mod sentences;
 pub mod statement_pages;
 pub mod tables;

@@ -23,7 +23,7 @@ macro_rules! language_files {
 
 const FILES: &[&str] = language_files! {
     all: languages marks;
-    en: claims companies exchanges forms items numbers periods questions references sentences statements tables titles web_pages words;
+    en: claims companies exchanges forms items numbers periods questions references sections sentences statements tables titles web_pages words xml_documents;
     ar: words;
     de: numbers periods;
     es: numbers periods;
@@ -194,14 +194,31 @@ word_lists! {
     COVER_FORMS: WordMap,
     AFTER_FORM: WordList,
     OTHER_FORMS: WordMap,
+    COMMISSION_NAMES: WordList,
+    AFTER_COMMISSION: WordList,
+    REGISTRANT_NAMES: WordList,
     SCHEDULE_FORMS: WordMap,
-    PROXY_BOXES: WordMap,
+    RULE_FORMS: WordMap,
+    RULE_OPENINGS: WordList,
+    BOXED_FORMS: WordMap,
+    CONTESTED_FORMS: WordMap,
+    OTHER_PARTIES: WordList,
+    UNREGISTERED_SECTIONS: WordMap,
+    NOTHING_REGISTERED: WordList,
     AMENDMENT_NUMBERS: WordList,
+    EFFECTIVE_AMENDMENTS: WordMap,
+    UNAMENDED_FORMS: WordList,
+    FUND_YEAR_ENDS: WordList,
+    FUND_PERIODS: WordList,
+    POST_EFFECTIVE_FORMS: WordMap,
     // items
     ANNUAL_ITEMS: WordList,
     QUARTERLY_ITEMS: WordList,
     CURRENT_ITEMS: WordList,
     FOREIGN_ITEMS: WordList,
+    OWNER_ITEMS: WordList,
+    PASSIVE_OWNER_ITEMS: WordList,
+    FUND_REPORT_ITEMS: WordList,
     // languages
     LATIN_WORDS: WordMap,
     POINT_LANGUAGES: WordList,
@@ -325,6 +342,17 @@ word_lists! {
     ANSWER_ENDS: WordMap,
     DOCUMENTS_ELSEWHERE: WordList,
     LOCAL_MARKS: WordList,
+    // sections
+    PROSPECTUS_SECTIONS: WordList,
+    PROXY_SECTIONS: WordList,
+    FUND_SECTIONS: WordList,
+    CANADIAN_SECTIONS: WordList,
+    PLAN_SECTIONS: WordList,
+    COMPLETE_FORMS: WordList,
+    SUMMARY_SECTIONS: WordMap,
+    SELF_CONTAINED_SECTIONS: WordList,
+    SECTION_LABELS: WordList,
+    LABEL_NUMBERS: WordList,
     // sentences
     ABBREVIATIONS: WordList,
     BOILERPLATE: WordList,
@@ -353,6 +381,8 @@ word_lists! {
     EQUITY_TOTALS: WordList,
     LOOK_ALIKES: WordList,
     STATEMENT_KEYS: WordList,
+    STATEMENT_INDEXES: WordList,
+    INDEXED_TITLES: WordList,
     REPORT_OWNERS: WordList,
     STATEMENT_NAMES: WordMap,
     STATEMENT_ADJECTIVES: WordList,
@@ -424,6 +454,14 @@ word_lists! {
     WORD_PREFIXES: WordList,
     WORD_SUFFIXES: WordList,
     ELIDED_WORDS: WordList,
+    // xml_documents
+    XML_KINDS: WordMap,
+    XML_TITLES: WordMap,
+    XML_FACTS: WordMap,
+    XML_WRAPPERS: WordList,
+    XML_VALUES: WordList,
+    XML_ROWS: WordList,
+    XML_LABELS: WordMap,
 }
 
 #[cfg(test)]

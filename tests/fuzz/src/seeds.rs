@@ -218,6 +218,26 @@ const HEADER: &str = "<SEC-HEADER>0000000077-23-000012.hdr.sgml : 20230301\nACCE
     CONFORMED SUBMISSION TYPE:\t10-K\nPUBLIC DOCUMENT COUNT:\t\t2\nCONFORMED PERIOD OF REPORT:\t20221231\nFILED AS OF DATE:\t\t20230301\n\n\
     FILER:\n\n\tCOMPANY DATA:\t\n\t\tCOMPANY CONFORMED NAME:\t\t\tACME CORP\n\t\tCENTRAL INDEX KEY:\t\t\t0000000077\n</SEC-HEADER>\n";
 
+/// An ownership report, a table of holdings, and entities that expand into each other.
+pub fn xml_documents() -> Vec<Vec<u8>> {
+    let holding = "<infoTable><nameOfIssuer>A</nameOfIssuer><value>1</value><votingAuthority><Sole>1</Sole></votingAuthority></infoTable>";
+    vec![
+        OWNERSHIP.as_bytes().to_vec(),
+        format!(
+            "<informationTable xmlns=\"x\">{}</informationTable>",
+            holding.repeat(3)
+        )
+        .into_bytes(),
+        b"<!DOCTYPE r [<!ENTITY a \"b\"><!ENTITY c \"&a;&a;\">]><r><x>&c;</x><y z=\"1\"/></r>"
+            .to_vec(),
+    ]
+}
+
+const OWNERSHIP: &str = "<?xml version=\"1.0\"?><ownershipDocument><documentType>4</documentType><issuer><issuerName>A</issuerName>\
+    <issuerCik>0000000001</issuerCik></issuer><nonDerivativeTable><nonDerivativeTransaction><transactionShares><value>5</value>\
+    <footnoteId id=\"F1\"/></transactionShares></nonDerivativeTransaction></nonDerivativeTable><footnotes><footnote id=\"F1\">x</footnote>\
+    </footnotes></ownershipDocument>";
+
 /// Full submissions, without their first line.
 pub fn submissions() -> Vec<Vec<u8>> {
     let document = |kind: &str, name: &str, text: &str| {
@@ -231,6 +251,7 @@ pub fn submissions() -> Vec<Vec<u8>> {
         document("EX-21", "b.txt", "<PAGE>\nExhibit 21\n\nSubsidiaries\n"),
         document("GRAPHIC", "a.jpg", uuencoded),
         document("EX-101.INS", "a.xml", "<XBRL>\n<xbrl></xbrl>\n</XBRL>"),
+        document("4", "owner.xml", &format!("<XML>\n{OWNERSHIP}\n</XML>")),
         document(
             "EX-101.LAB",
             "a_lab.xml",

@@ -24,7 +24,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-const ALL: [Target; 15] = [
+const ALL: [Target; 16] = [
     Target {
         name: "pdf",
         run: pdf,
@@ -59,6 +59,11 @@ const ALL: [Target; 15] = [
         name: "html",
         run: html,
         seeds: seeds::pages_of_html,
+    },
+    Target {
+        name: "xml",
+        run: xml,
+        seeds: seeds::xml_documents,
     },
     Target {
         name: "submission",
@@ -156,7 +161,12 @@ fn html(bytes: &[u8]) {
     document("a.htm", bytes.to_vec());
 }
 
-/// A full submission of EDGAR, whose documents are text or HTML.
+/// An XML document of a submission.
+fn xml(bytes: &[u8]) {
+    document("a.xml", bytes.to_vec());
+}
+
+/// A full submission of EDGAR, whose documents are text, HTML or XML.
 fn submission(bytes: &[u8]) {
     document("a.txt", [b"<SEC-DOCUMENT>a.txt\n", bytes].concat());
 }

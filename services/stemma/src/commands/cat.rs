@@ -41,7 +41,7 @@ pub struct CatArgs {
     /// A section of the document, by id.
     #[arg(long, value_name = "ID", group = "what")]
     section: Option<String>,
-    /// An Item of the document: 1A, II.1A.
+    /// An Item of the document: 1A, II.1A, risk-factors.
     #[arg(long, value_name = "ITEM", group = "what")]
     item: Option<String>,
     /// List the sections instead of the text.

@@ -30,7 +30,7 @@ pub(super) fn read(
         SourceFormat::Text,
         lines.lines,
         headings,
-        submission.header.facts(),
+        submission.facts(),
         defects,
     ))
 }

@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError
     }
     let has_html = submission
         .documents()
-        .any(|part| matches!(part.kind, PartKind::Html | PartKind::InlineXbrl));
+        .any(|part| part.kind != PartKind::Text);
     match has_html {
         true => pages::read(bytes, &submission, limits),
         false => lines::read(bytes, &submission, limits),

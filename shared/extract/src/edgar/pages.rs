@@ -1,4 +1,4 @@
-//! Submissions with HTML: the pages of all documents, one after the other.
+//! Submissions with HTML or XML: the pages of all documents, one after the other.
 
 use stemma_document::{
     Defect, Destination, HiddenText, Link, OutlineItem, Page, PageNo, Source, SourceBody,
@@ -9,7 +9,7 @@ use stemma_reading::title;
 
 use crate::decode::DecodedText;
 use crate::text_pages::text_pages;
-use crate::{ExtractError, Limits, html};
+use crate::{ExtractError, Limits, html, xml};
 
 /// The outline of the source lists the documents with their first pages.
 pub(super) fn read(
@@ -26,19 +26,21 @@ pub(super) fn read(
         defects: submission.defects.clone(),
         hidden: Vec::new(),
         tables: 0,
+        unread: None,
     };
     for part in submission.documents() {
         reader.add(part)?;
     }
     if reader.pages.is_empty() {
-        return Err(super::no_documents(submission));
+        let unread = reader.unread.take();
+        return Err(unread.unwrap_or_else(|| super::no_documents(submission)));
     }
     Ok(Source {
         format: SourceFormat::Html,
         body: SourceBody::Pages(reader.pages),
         outline: reader.outline,
         links: reader.links,
-        metadata: submission.header.facts(),
+        metadata: submission.facts(),
         defects: reader.defects,
         hidden: reader.hidden,
         encrypted: false,
@@ -55,6 +57,8 @@ struct PagesOfParts<'a> {
     hidden: Vec<HiddenText>,
     // One more than the highest number of a table so far.
     tables: u32,
+    // Why the first document that was not read was not.
+    unread: Option<ExtractError>,
 }
 
 impl PagesOfParts<'_> {
@@ -75,6 +79,7 @@ impl PagesOfParts<'_> {
         };
         let read = match part.kind {
             PartKind::Html | PartKind::InlineXbrl => html::read(content, &limits),
+            PartKind::Xml => xml::read(content, &limits),
             _ => DecodedText::read(content.to_vec(), &limits)
                 .map(|decoded| text_pages(decoded, SourceFormat::Html, &limits)),
         };
@@ -86,6 +91,7 @@ impl PagesOfParts<'_> {
                     "edgar.document_unreadable",
                     format!("{name}: {}", error.message),
                 );
+                self.unread.get_or_insert(error);
                 return Ok(());
             }
         };

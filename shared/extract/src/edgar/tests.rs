@@ -152,15 +152,38 @@ fn parts_for_machines_leave_no_lines() {
 
 #[test]
 fn a_submission_without_documents_is_an_error() {
-    let file = "<SEC-DOCUMENT>x\n<DOCUMENT>\n<TYPE>4\n<TEXT>\n<XML>\n<?xml version='1.0'?><a/>\n</XML>\n</TEXT>\n</DOCUMENT>\n";
+    let file = "<SEC-DOCUMENT>x\n<DOCUMENT>\n<TYPE>JSON\n<TEXT>\n{}\n</TEXT>\n</DOCUMENT>\n";
     let error = read(file.as_bytes(), &Limits::default()).unwrap_err();
     assert_eq!(error.code, "edgar.no_documents");
     assert_eq!(
         error.message,
-        "the submission has no document to read: it has only 1 XML"
+        "the submission has no document to read: it has only 1 data"
     );
     let empty = read(b"<SEC-DOCUMENT>x\n", &Limits::default()).unwrap_err();
     assert!(empty.message.ends_with("it has no parts"));
+}
+
+#[test]
+fn xml_documents_of_a_submission_are_read_or_named() {
+    let part = |xml: &str| {
+        format!(
+            "<SEC-DOCUMENT>x\n<DOCUMENT>\n<TYPE>4\n<TEXT>\n<XML>\n<?xml version='1.0'?>{xml}\n</XML>\n</TEXT>\n</DOCUMENT>\n"
+        )
+    };
+    let owner =
+        "<ownershipDocument><issuer><issuerName>ACME</issuerName></issuer></ownershipDocument>";
+    let source = read(part(owner).as_bytes(), &Limits::default()).unwrap();
+    let SourceBody::Pages(pages) = &source.body else {
+        panic!("no pages")
+    };
+    assert!(
+        pages[0]
+            .lines
+            .iter()
+            .any(|line| line.text == "Issuer ACME" && line.bytes.is_none())
+    );
+    let error = read(part("<xsl:stylesheet/>").as_bytes(), &Limits::default()).unwrap_err();
+    assert_eq!(error.code, "xml.not_a_document");
 }
 
 #[test]

@@ -42,6 +42,7 @@ use crate::{ExtractError, Limits, decode};
 
 /// Larger files are refused: the largest filings have some 80 MB, and their lines must fit into memory.
 const MAX_BYTES: usize = 192 << 20;
+const NO_PAGE_BREAKS: &str = "html.no_page_breaks";
 
 /// Extracts an HTML file.
 ///
@@ -69,7 +70,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     let mut maker = reader.into_pages();
     if maker.breaks == PageBreaks::Made && maker.pages.len() > 1 {
         let detail = "the file marks no page breaks; it is cut into pages of the usual length";
-        defects.push(defect("html.no_page_breaks", detail.into()));
+        defects.push(defect(NO_PAGE_BREAKS, detail.into()));
     }
     note_pages(&maker, &mut defects);
     let mut unread = hidden::defects(&maker.unread.hidden);
@@ -82,12 +83,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     }
     defects.extend(unread);
     if !input.is_file {
-        let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
-        lines.for_each(|line| {
-            line.bytes = None;
-            let cells = line.grid.iter_mut().flat_map(|grid| &mut grid.cells);
-            cells.for_each(|cell| cell.bytes = None);
-        });
+        forget_bytes(&mut pages);
     }
     furniture::mark(&mut pages);
     labels::set_labels(&mut pages);
@@ -101,6 +97,31 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         hidden,
         encrypted: false,
     })
+}
+
+/// Extracts HTML that another reader made: its bytes are not those of a file, and it has no breaks of pages.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub(crate) fn read_made(markup: &str, limits: &Limits) -> Result<Source, ExtractError> {
+    let mut source = read(markup.as_bytes(), limits)?;
+    if let SourceBody::Pages(pages) = &mut source.body {
+        forget_bytes(pages);
+    }
+    source
+        .defects
+        .retain(|defect| defect.code != NO_PAGE_BREAKS);
+    Ok(source)
+}
+
+fn forget_bytes(pages: &mut [Page]) {
+    let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
+    lines.for_each(|line| {
+        line.bytes = None;
+        let cells = line.grid.iter_mut().flat_map(|grid| &mut grid.cells);
+        cells.for_each(|cell| cell.bytes = None);
+    });
 }
 
 /// Reads the tokens of a file, from the start again with its style sheets if it has any.

@@ -7,18 +7,17 @@ use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
 use stemma_reading::calendar::{self, CalendarDate};
 use stemma_reading::vocabulary::{
-    AFTER_FORM, AMENDMENT_NUMBERS, COVER_FORMS, IRS_CAPTIONS, NUMBER_CAPTIONS, PLACE_CAPTIONS,
-    PROXY_BOXES, QUARTER_CAPTIONS, SCHEDULE_FORMS, SMALL_NAME_WORDS, STATE_CAPTIONS, YEAR_CAPTIONS,
+    IRS_CAPTIONS, NUMBER_CAPTIONS, PLACE_CAPTIONS, QUARTER_CAPTIONS, SMALL_NAME_WORDS,
+    STATE_CAPTIONS, YEAR_CAPTIONS,
 };
 
+use super::cover_form::cover_form;
 use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
 use super::{co_registrants, registrant, securities};
 
 // A date is within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
-// Lines between the name of the Commission and that of the form; further away, the form is only mentioned.
-const NAMES_APART: usize = 15;
 
 /// The facts of the first cover among the front pages. `signed_name` is the name in the signature block.
 pub(super) fn cover_facts(
@@ -76,119 +75,6 @@ fn line_with<'a>(cover: &FrontPage<'a>, value: &str) -> &'a str {
     let key = normalize_key(value);
     let at = cover.keys.iter().position(|line| line.contains(&key));
     at.map_or("", |at| cover.lines[at])
-}
-
-/// The form whose cover the page is, with `/A` for amendments.
-// Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
-// the name of the form alone on its line.
-fn cover_form(page: &FrontPage<'_>) -> Option<String> {
-    let normalized = &page.keys;
-    let commission = (0..normalized.len()).find(|at| {
-        let is_split = normalized[*at].ends_with("exchange")
-            && normalized.get(at + 1).is_some_and(|l| l == "commission");
-        let line = normalized[*at].as_str();
-        let line = line.strip_prefix("unitedstates").unwrap_or(line);
-        let name_match = line
-            .strip_prefix("securitiesandexchangecommission")
-            .or_else(|| line.strip_prefix("ussecuritiesandexchangecommission"));
-        // On a cover only its address or the form may follow the Commission's name; anything else is a sentence.
-        name_match.is_some_and(|rest| {
-            rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form")
-        }) || is_split
-    });
-    // Without the Commission's name, the caption of the registrant shows that this is a cover.
-    let anchor = commission.or_else(|| {
-        normalized
-            .iter()
-            .position(|line| line.contains("exactnameofregistrant"))
-    })?;
-    let name_match = (0..normalized.len())
-        .filter(|at| at.abs_diff(anchor) < NAMES_APART)
-        .find_map(|at| Some((at, form_name(page.lines[at], &normalized[at])?)));
-    let Some((at, (name, amended))) = name_match else {
-        return schedule_form(page, anchor);
-    };
-    let around = &normalized[at.saturating_sub(3)..normalized.len().min(at + 5)];
-    let is_amended = amended
-        || around.iter().any(|line| {
-            let number = AMENDMENT_NUMBERS
-                .iter()
-                .find_map(|words| line.strip_prefix(words));
-            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-        });
-    let mark = if is_amended { "/A" } else { "" };
-    Some(format!("{name}{mark}"))
-}
-
-/// The form that a line names, and whether the line marks an amendment.
-fn form_name(line: &str, normalized: &str) -> Option<(&'static str, bool)> {
-    let start = AFTER_FORM
-        .iter()
-        .find_map(|report| normalized.strip_prefix(report)?.strip_prefix("on"));
-    let name = start
-        .unwrap_or(normalized)
-        .strip_prefix("form")
-        .filter(|name| name.len() < 160)?;
-    let (key, form) = COVER_FORMS.iter().find(|(key, _)| fits(name, key))?;
-    let rest = &name[key.len()..];
-    let slash = line
-        .split_once('/')
-        .is_some_and(|(_, behind)| behind.trim_start().starts_with(['A', 'a']));
-    let amended = rest.starts_with("amendment") || (slash && rest.starts_with('a'));
-    Some((form, amended))
-}
-
-/// Whether a normalized line names the form, alone or followed by the name of the report.
-fn fits(name: &str, key: &str) -> bool {
-    let Some(rest) = name.strip_prefix(key) else {
-        return false;
-    };
-    let rest = rest.strip_prefix("amendmentno").map_or(rest, |rest| {
-        rest.trim_start_matches(|c: char| c.is_ascii_digit())
-    });
-    let marked = rest
-        .strip_prefix('a')
-        .filter(|rest| !rest.starts_with("nnual"));
-    [Some(rest), marked]
-        .into_iter()
-        .flatten()
-        .any(|rest| rest.is_empty() || AFTER_FORM.starts(rest) || rest.starts_with("amendmentno"))
-}
-
-/// Schedules are not named as forms: 14A (by the checked box), 13D, 13G.
-fn schedule_form(page: &FrontPage<'_>, anchor: usize) -> Option<String> {
-    let mut near = page.keys.iter().skip(anchor).take(NAMES_APART);
-    let name = near.find_map(|line| {
-        let name = line.strip_prefix("schedule")?;
-        let (_, form) = SCHEDULE_FORMS.iter().find(|(key, _)| {
-            name.strip_prefix(key)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with("under"))
-        })?;
-        Some(*form)
-    })?;
-    if name != "14A" {
-        return Some(name.into());
-    }
-    let checked = page
-        .lines
-        .iter()
-        .zip(&page.keys)
-        .find_map(|(line, normalized)| {
-            let (_, form) = PROXY_BOXES
-                .iter()
-                .find(|(words, _)| normalized.trim_start_matches('x').starts_with(words))?;
-            is_checked(line).then_some(*form)
-        });
-    Some(checked.unwrap_or("14A").into())
-}
-
-/// Whether the box before the words of a line is checked.
-fn is_checked(line: &str) -> bool {
-    let mark = line.trim_start_matches(['[', '(', ' ']);
-    mark.starts_with(['☒', '☑', '✓', '✔', '■', 'þ', 'ý'])
-        || mark
-            .strip_prefix(['x', 'X'])
-            .is_some_and(|rest| rest.starts_with([' ', ']', ')']))
 }
 
 /// The end of the period, with the words from its caption to the date.
@@ -387,45 +273,6 @@ mod tests {
     use super::super::facts::extract_facts as facts_of;
     use super::super::fixture::{lines, paged};
     use super::*;
-
-    #[test]
-    fn form_name_variants() {
-        let parsed = |line: &str| {
-            form_name(line, &normalize_key(line)).map(|(form, amended)| format!("{form} {amended}"))
-        };
-        for (line, form) in [
-            ("FORM 10-K/A", "10-K true"),
-            ("Form 10-K (Amendment No. 2)", "10-K true"),
-            ("F O R M 1 0 - Q", "10-Q false"),
-            ("☒ FORM 10-K405", "10-K405 false"),
-            ("FORM 10-KSB", "10-KSB false"),
-            ("FORM 10-QT", "10-QT false"),
-            ("Form 20-F", "20-F false"),
-            ("FORM 40-F", "40-F false"),
-            ("FORM 6-K REPORT OF FOREIGN PRIVATE ISSUER", "6-K false"),
-            (
-                "FORM S-1 REGISTRATION STATEMENT UNDER THE SECURITIES ACT",
-                "S-1 false",
-            ),
-            ("Annual Report on Form 10-K", "10-K false"),
-            (
-                "FORM 10-K ANNUAL REPORT PURSUANT TO SECTION 13",
-                "10-K false",
-            ),
-            ("FORM 8-K/A CURRENT REPORT", "8-K true"),
-        ] {
-            assert_eq!(parsed(line).as_deref(), Some(form), "{line}");
-        }
-        for line in [
-            "FORM 10-K SUMMARY",
-            "Form 10-K of our company",
-            "FORM 1040",
-            "Formation 10-K",
-            "FORM",
-        ] {
-            assert_eq!(parsed(line), None, "{line}");
-        }
-    }
 
     fn render(cover: &str) -> String {
         let render = |facts: FilingFacts| {

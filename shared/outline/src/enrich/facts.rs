@@ -32,12 +32,14 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
 // The header is what the filer declared, and the text was read by rules: where they differ, the header counts. Where they
 // agree, the text has the page and the spelling. As the text prints them: file number.
 fn apply_header(source: &Source, facts: &mut FilingFacts) {
-    if !source.metadata.contains_key("accession") {
+    // A document that the archive serves alone, or that is data, states its type in place of the form.
+    let has_header = source.metadata.contains_key("accession");
+    let form = header_fact(source, "form").filter(|_| has_header);
+    let form = form.or_else(|| header_fact(source, "edgar.type"));
+    if !has_header && form.is_none() {
         return;
     }
-    facts.form = declared(facts.form.take(), header_fact(source, "form"), |a, b| {
-        a == b
-    });
+    facts.form = declared(facts.form.take(), form, |a, b| a == b);
     facts.issuer = declared(
         facts.issuer.take(),
         header_fact(source, "company"),
@@ -249,6 +251,13 @@ mod tests {
         period_end=2021-12-31 p-
         language=en p-
         ");
+    }
+
+    #[test]
+    fn a_document_of_a_submission_alone_is_of_the_form_of_its_type() {
+        let mut source = lines("FORM 10-K\nsome text of the filing that is in the language of it");
+        source.metadata.insert("edgar.type".into(), "ARS".into());
+        assert_eq!(extract_facts(&source).form.unwrap().value, "ARS");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! model replace the extractive ones later.
 
 mod co_registrants;
+mod cover_form;
 mod cover_page;
 
 mod describe;

@@ -1,15 +1,21 @@
 //! Matches the sections of a tree to the Items of a form.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
-use stemma_reading::vocabulary::{EXHIBIT_ENTRIES, EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES};
+use stemma_reading::vocabulary::{
+    EXHIBIT_ENTRIES, EXHIBIT_INDEXES, PROPOSALS, SIGNATURE_TITLES, SUMMARY_SECTIONS,
+};
 
 use crate::structure::form_items;
 use crate::structure::forms::SecForm;
 
 const MAX_SECTIONS: usize = 50_000;
+// A summary restates fewer sections.
+const MAX_RESTATED: usize = 16;
+const MAX_LOOKAHEAD: usize = 200;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemSection<'a> {
@@ -18,6 +24,9 @@ pub(super) struct ItemSection<'a> {
     pub(super) combined: bool,
     /// Whether its heading has the Item's number, not only the title.
     pub(super) numbered: bool,
+    /// Whether other sections of the level have the name as well and it is not the bulk of them: each fund of a prospectus has
+    /// an objective.
+    pub(super) is_ambiguous: bool,
 }
 
 /// How a title names an Item.
@@ -39,44 +48,128 @@ pub(super) fn match_sections(
     form: SecForm,
     is_submission: bool,
 ) -> BTreeMap<usize, ItemSection<'_>> {
-    let mut best: BTreeMap<usize, ((MatchKind, bool, usize), ItemSection<'_>)> = BTreeMap::new();
+    let mut best: BTreeMap<usize, (Rank, ItemSection<'_>, u64)> = BTreeMap::new();
     let mut parts: Vec<Option<u8>> = Vec::new();
+    // The names that the sections above have.
+    let mut above: Vec<Option<&str>> = Vec::new();
     let mut documents = 0;
     let in_primary = tree.walk().take_while(|(depth, _)| {
         documents += u32::from(*depth == 1);
         !is_submission || documents <= 1
     });
-    for (depth, section) in in_primary.take(MAX_SECTIONS) {
+    let sections: Vec<(usize, &Section)> = in_primary.take(MAX_SECTIONS).collect();
+    let restated = restated_behind(form, &sections);
+    for (depth, section) in sections {
         parts.truncate(depth - 1);
         let own = form_items::part_of(&section.title);
         let part = own.or_else(|| parts.iter().rev().flatten().next().copied());
         parts.push(own);
+        above.truncate(depth - 1);
+        above.push(None);
         if section.kind != SectionKind::Heading {
             continue;
         }
         let Some((naming, first, last)) = match_title(form, section, part, depth) else {
             continue;
         };
+        let item = &form.items()[first];
+        if item.is_named() {
+            if is_named_again(&above, item.number) || restated.contains(&section.id) {
+                continue;
+            }
+            above[depth - 1] = Some(item.number);
+        }
         let place = ItemSection {
             section,
             combined: last > first,
             numbered: naming != MatchKind::TitleOnly,
+            is_ambiguous: false,
         };
-        let rank = (naming, !section.verified, depth);
+        // Nothing but the text tells sections of one name apart.
+        let size = if item.is_named() { section.tokens } else { 0 };
+        let rank = Rank {
+            level: (naming, !section.verified, depth),
+            size: Reverse(size),
+        };
         for key in first..=last {
             let is_end = key == first || key == last;
             if !is_end && !form.names_key(&section.title, key) {
                 continue;
             }
-            let occupied = best.get(&key).is_some_and(|(current, _)| *current <= rank);
-            if !occupied {
-                best.insert(key, (rank, place));
+            let known = best.get(&key);
+            let same = known.filter(|(current, ..)| current.level == rank.level);
+            let total = same.map_or(0, |(.., total)| *total) + u64::from(size);
+            match best.get_mut(&key) {
+                Some((current, _, all)) if *current <= rank => {
+                    if current.level == rank.level {
+                        *all = total;
+                    }
+                }
+                _ => {
+                    best.insert(key, (rank, place, total));
+                }
             }
         }
     }
     best.into_iter()
-        .map(|(key, (_, place))| (key, place))
+        .map(|(key, (rank, place, total))| {
+            let is_ambiguous = u64::from(rank.size.0) * 4 < total * 3;
+            (
+                key,
+                ItemSection {
+                    is_ambiguous,
+                    ..place
+                },
+            )
+        })
         .collect()
+}
+
+/// Which of several sections an Item is; the lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    level: (MatchKind, bool, usize),
+    size: Reverse<u32>,
+}
+
+/// Sections that belong to the summary before them although the tree has them as its siblings: those up to the first whose name
+/// comes again.
+fn restated_behind(form: SecForm, sections: &[(usize, &Section)]) -> BTreeSet<SectionId> {
+    let mut restated = BTreeSet::new();
+    if !form.has_names() {
+        return restated;
+    }
+    let name_of = |section: &Section| {
+        let key = form.item_with_title(&section.title)?;
+        Some(form.items()[key].number)
+    };
+    for (at, (depth, summary)) in sections.iter().enumerate() {
+        let Some(held) = name_of(summary).and_then(|name| SUMMARY_SECTIONS.get(name)) else {
+            continue;
+        };
+        let siblings = sections[at + 1..]
+            .iter()
+            .take(MAX_LOOKAHEAD)
+            .take_while(|(other, _)| other >= depth)
+            .filter(|(other, _)| other == depth);
+        let behind: Vec<(&str, SectionId)> = siblings
+            .take(MAX_RESTATED)
+            .filter_map(|(_, section)| Some((name_of(section)?, section.id)))
+            .filter(|(name, _)| !held.split(' ').any(|held| held == *name))
+            .collect();
+        let again = (0..behind.len())
+            .find(|at| behind[..*at].iter().any(|(name, _)| *name == behind[*at].0));
+        restated.extend(behind[..again.unwrap_or(0)].iter().map(|(_, id)| *id));
+    }
+    restated
+}
+
+/// Whether a section above is a summary that names this one again.
+fn is_named_again(above: &[Option<&str>], name: &str) -> bool {
+    let summaries = above.iter().flatten();
+    summaries
+        .filter_map(|summary| SUMMARY_SECTIONS.get(summary))
+        .any(|held| !held.split(' ').any(|held| held == name))
 }
 
 /// The section behind an Item that belongs to it although the tree has it as a sibling: the executive officers behind the last

@@ -48,6 +48,7 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
         tree,
         source,
         form,
+        name: form_name(tree, form),
         cross_index,
     }
     .items();
@@ -76,6 +77,15 @@ fn form_of(tree: &SectionTree) -> Option<SecForm> {
     }
 }
 
+/// The form in the ids of Items: that of the family for Items with numbers, which all of its forms share.
+fn form_name(tree: &SectionTree, form: SecForm) -> &str {
+    let stated = tree.facts.form.as_ref().filter(|_| form.has_names());
+    stated.map_or(form.name(), |stated| {
+        let name = stated.value.as_str();
+        name.split_once('/').map_or(name, |(name, _)| name)
+    })
+}
+
 /// Whether the top sections are the documents of an EDGAR submission.
 fn is_submission(source: &Source) -> bool {
     let has_header = source.metadata.contains_key("accession");
@@ -89,6 +99,8 @@ struct ItemMap<'a> {
     tree: &'a SectionTree,
     source: &'a Source,
     form: SecForm,
+    /// In the ids.
+    name: &'a str,
     cross_index: &'a [IndexRow],
 }
 
@@ -102,7 +114,6 @@ impl ItemMap<'_> {
             form: self.form,
             places: &places,
         };
-        let year = expected::filing_year(&self.tree.facts);
         let mut items: Vec<FilingItem> = Vec::new();
         for entry in self.form.entries() {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
@@ -115,7 +126,7 @@ impl ItemMap<'_> {
                     items.push(self.item_from_section(&form_items, entry, place, &starts, &finder));
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
-                (None, None) if expected::is_expected(self.form.name(), entry, year) => {
+                (None, None) if expected::is_expected(self.form, entry, &self.tree.facts) => {
                     // A heading that was not found is in the Item before it, so that its end is in doubt.
                     if self.form.always_names(entry)
                         && let Some(before) = items.last_mut()
@@ -137,7 +148,7 @@ impl ItemMap<'_> {
             .contains(&entry.part)
             .then(|| format_roman(entry.part.into()));
         FilingItem {
-            id: FilingItem::format_id(self.form.name(), part.as_deref(), entry.number),
+            id: FilingItem::format_id(self.name, part.as_deref(), entry.number),
             part,
             number: entry.number.to_owned(),
             title: entry.title().to_owned(),
@@ -190,7 +201,7 @@ impl ItemMap<'_> {
         let is_list = status::is_list(form, entry);
         let after = match_sections::matter_after_items(section, is_list);
         let behind = match_sections::section_behind(self.tree, section, starts, is_list)
-            .filter(|_| after.is_none());
+            .filter(|_| after.is_none() && !entry.is_named());
         // The executive officers are content, although the Item itself has none.
         if let Some(officers) = behind.filter(|_| !is_list && status::has_no_content(status)) {
             content.push(section_link(officers));
@@ -253,7 +264,9 @@ impl ItemMap<'_> {
             section: Some(section.id),
             pages,
             tokens,
-            boundary_unverifiable: !boundary::is_verified(&boundary) || holds_other,
+            boundary_unverifiable: !boundary::is_verified(&boundary)
+                || holds_other
+                || place.is_ambiguous,
             boundary: Some(boundary),
             content,
             ..self.empty_item(entry)

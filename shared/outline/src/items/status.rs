@@ -6,7 +6,8 @@ use stemma_document::text::normalize_key;
 use stemma_document::{ItemStatus, Section};
 use stemma_reading::vocabulary::{
     ANNUAL_REPORTS, ANSWER_ENDS, AUXILIARIES, EMPTY_OPENINGS, FOLLOWING_WORDS, NEGATIVES,
-    PAGE_WORDS, POINTING_PHRASES, STATED_PLACES, STATED_SUBJECTS, THIS_DOCUMENT,
+    PAGE_WORDS, POINTING_PHRASES, SELF_CONTAINED_SECTIONS, STATED_PLACES, STATED_SUBJECTS,
+    THIS_DOCUMENT,
 };
 
 use super::item_text::ItemText;
@@ -94,7 +95,7 @@ fn least_words(form: &str, entry: &FormItem) -> Option<usize> {
 
 /// The status of a text that does not say that there is nothing.
 pub(super) fn status_by_text(form: &str, entry: &FormItem, body: &ItemText) -> ItemStatus {
-    if is_list(form, entry) {
+    if is_list(form, entry) || body.words > 0 && SELF_CONTAINED_SECTIONS.contains(entry.number) {
         return ItemStatus::Full;
     }
     let referring: usize = body

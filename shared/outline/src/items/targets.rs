@@ -308,12 +308,11 @@ impl<'a> TargetFinder<'a> {
 
     /// The section of the Item that has the financial statements.
     fn statements(&self) -> Option<&'a Section> {
-        let title = if self.form.name() == "10-Q" {
-            "Item 1"
-        } else {
-            "Item 8"
+        let (title, part) = match self.form {
+            SecForm::Quarterly => ("Item 1", Some(1)),
+            SecForm::Annual | SecForm::Foreign => ("Item 8", None),
+            _ => return None,
         };
-        let part = (self.form.name() == "10-Q").then_some(1);
         let (key, _) = self.form.item_keys_of(title, part)?;
         self.places.get(&key).map(|place| place.section)
     }

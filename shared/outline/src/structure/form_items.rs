@@ -1,14 +1,23 @@
 //! Which Items of a form titles and sentences name.
 
-use super::forms::{FormItem, SecForm};
+use super::forms::{FormItem, ItemNumber, SecForm};
 use super::item_grammar::{self, ItemHeading, parse_bare_item, parse_heading};
 use super::titles::{self, TitleKeys};
 use super::weights::{BARE_ITEM_TITLE, SAME_PART};
 
 impl SecForm {
+    /// The Item of a number as the form has it: `Item 1(a)` of a schedule without such Items is Item 1.
+    fn item_tag(self, tag: ItemNumber) -> ItemNumber {
+        let has_letters = self
+            .items()
+            .iter()
+            .any(|item| item.tag.is_some_and(|(_, letter)| letter > 0));
+        if has_letters { tag } else { (tag.0, 0) }
+    }
+
     /// Its Items in order, without the PARTs.
     pub(crate) fn entries(self) -> impl Iterator<Item = &'static FormItem> {
-        self.items().iter().filter(|item| item.tag.is_some())
+        self.items().iter().filter(|item| !item.is_part())
     }
 
     /// Whether every filing names the Item, also where it does not apply. Part II of Form 10-Q may leave Items out, and Items
@@ -22,7 +31,7 @@ impl SecForm {
         match self {
             SecForm::Annual => item.part == 2 && item.number == "8",
             SecForm::Quarterly => item.part == 1 && item.number == "1",
-            SecForm::Current | SecForm::Foreign => false,
+            _ => false,
         }
     }
 
@@ -52,7 +61,7 @@ impl SecForm {
         let item = self
             .items()
             .iter()
-            .filter(|item| item.tag == Some(*first))
+            .filter(|item| item.tag == Some(self.item_tag(*first)))
             .max_by(|a, b| score(a).total_cmp(&score(b)))?;
         let last = head.tags.last();
         let last = self
@@ -78,9 +87,10 @@ impl SecForm {
         self.items()
             .iter()
             .filter(|item| match head.tags.first() {
-                None => item.tag.is_none() && Some(item.part) == head.part,
+                None => item.is_part() && Some(item.part) == head.part,
                 Some(tag) => {
-                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
+                    item.tag == Some(self.item_tag(*tag))
+                        && head.part.is_none_or(|part| part == item.part)
                 }
             })
             .map(|item| {
@@ -99,7 +109,7 @@ impl SecForm {
     pub(super) fn part_key(self, part: u8) -> Option<usize> {
         self.items()
             .iter()
-            .position(|item| item.tag.is_none() && item.part == part)
+            .position(|item| item.is_part() && item.part == part)
     }
 
     /// Whether a heading of several Items names the Item with this key: by its number, or as one of a range.
@@ -125,17 +135,14 @@ impl SecForm {
         tags.contains(&tag) || is_range && within
     }
 
-    /// The key of the only Item with exactly this title, without a number.
+    /// The key of the Item with exactly this title, without a number; of sections with names, the first that fits.
     // Titles such as `Controls and Procedures` are unique on a form; short or shared ones name no Item without a number.
     pub(crate) fn item_with_title(self, title: &str) -> Option<usize> {
-        let key = titles::normalize_key(title);
-        let mut fitting = self.entries().filter(|item| {
-            item.titles
-                .iter()
-                .any(|variant| titles::normalize_key(variant) == key)
-        });
+        let key = self.title_key(title);
+        let mut fitting = self.entries().filter(|item| item.is_titled(&key));
         let item = fitting.next()?;
-        (fitting.next().is_none() && key.len() >= 8).then_some(item.key)
+        let is_plain = fitting.next().is_none() && key.len() >= 8;
+        (item.is_named() || is_plain).then_some(item.key)
     }
 }
 

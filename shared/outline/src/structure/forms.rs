@@ -1,10 +1,14 @@
 //! Forms whose Items are known, and how a filing shows its form: by its cover, else by its Items. The Items are data
-//! (`shared/reading/data/en/items.txt`).
+//! (`shared/reading/data/en/items.txt`), and so are the sections that forms prescribe without a number, which are Items with
+//! a name (`sections.txt`).
 
 use std::sync::LazyLock;
 
+use stemma_reading::section_names::{TitlePattern, title_key, unlabeled};
 use stemma_reading::vocabulary::{
-    ANNUAL_ITEMS, COVER_FORMS, CURRENT_ITEMS, FOREIGN_ITEMS, QUARTERLY_ITEMS,
+    ANNUAL_ITEMS, CANADIAN_SECTIONS, COVER_FORMS, CURRENT_ITEMS, FOREIGN_ITEMS, FUND_REPORT_ITEMS,
+    FUND_SECTIONS, OWNER_ITEMS, PASSIVE_OWNER_ITEMS, PLAN_SECTIONS, PROSPECTUS_SECTIONS,
+    PROXY_SECTIONS, QUARTERLY_ITEMS, SCHEDULE_FORMS, WordList,
 };
 
 use super::item_grammar::{self, ItemHeading};
@@ -14,7 +18,7 @@ use super::weights::RIGHT_TITLE;
 // Bounds the work on hostile texts; a filing has some hundred lines that name Items.
 const MAX_HEADS: usize = 20_000;
 
-/// A periodic or current report.
+/// A form, or a family of forms, that prescribes Items or sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecForm {
     /// 10-K.
@@ -25,6 +29,22 @@ pub(crate) enum SecForm {
     Current,
     /// 20-F, the annual report of a foreign private issuer.
     Foreign,
+    /// Schedule 13D.
+    Owner,
+    /// Schedule 13G.
+    PassiveOwner,
+    /// N-CSR, the report of a fund.
+    FundReport,
+    /// Registration statements and prospectuses: S-1, F-1, 424B and their kind. Sections have names.
+    Prospectus,
+    /// Schedules 14A and 14C. Sections have names.
+    Proxy,
+    /// N-1A, the registration statement of a fund. Sections have names.
+    FundProspectus,
+    /// 40-F, the annual report of a Canadian issuer. Sections have names.
+    Canadian,
+    /// 11-K, the annual report of a plan. Sections have names.
+    Plan,
 }
 
 /// The number of an Item: `7A` is (7, 1), `5.02` of Form 8-K is (5, 2).
@@ -36,22 +56,34 @@ pub(crate) struct FormItem {
     pub(crate) key: usize,
     /// 1 for PART I; 0 where a form has none.
     pub(crate) part: u8,
-    /// `7A`, `5.02`, `4.A` of Form 20-F; empty for a PART.
+    /// `7A`, `5.02`, `4.A` of Form 20-F, or the name of a section; empty for a PART.
     pub(crate) number: &'static str,
-    /// `None`: the PART itself.
+    /// `None`: the PART itself, or a section with a name.
     pub(crate) tag: Option<ItemNumber>,
     /// Its titles, the current one first.
     pub(crate) titles: Vec<&'static str>,
+    /// The same, normalized.
+    patterns: Vec<TitlePattern>,
+    /// Whether a complete filing has the section.
+    pub(crate) is_required: bool,
 }
 
-static ITEMS: LazyLock<[Vec<FormItem>; 4]> = LazyLock::new(|| {
-    [
+static ITEMS: LazyLock<[Vec<FormItem>; 12]> = LazyLock::new(|| {
+    let lists: [&WordList; 12] = [
         &ANNUAL_ITEMS,
         &QUARTERLY_ITEMS,
         &CURRENT_ITEMS,
         &FOREIGN_ITEMS,
-    ]
-    .map(|lines| {
+        &OWNER_ITEMS,
+        &PASSIVE_OWNER_ITEMS,
+        &FUND_REPORT_ITEMS,
+        &PROSPECTUS_SECTIONS,
+        &PROXY_SECTIONS,
+        &FUND_SECTIONS,
+        &CANADIAN_SECTIONS,
+        &PLAN_SECTIONS,
+    ];
+    lists.map(|lines| {
         (0..)
             .zip(lines.iter())
             .filter_map(|(key, line)| FormItem::parse(key, line))
@@ -64,6 +96,23 @@ impl FormItem {
         let mut fields = line.split(" | ");
         let place = fields.next()?;
         let (part, number) = place.split_once(' ').unwrap_or((place, ""));
+        let titles: Vec<&str> = fields.collect();
+        let tag = Self::parse_tag(number);
+        Some(Self {
+            key,
+            part: part.parse().ok()?,
+            number: number.trim_end_matches('!'),
+            is_required: tag.is_some() || number.ends_with('!'),
+            tag,
+            patterns: titles
+                .iter()
+                .map(|title| TitlePattern::new(title))
+                .collect(),
+            titles,
+        })
+    }
+
+    fn parse_tag(number: &str) -> Option<ItemNumber> {
         // `4.A` is written `4A` in headings.
         let lettered = number.ends_with(char::is_alphabetic);
         let written = if lettered {
@@ -71,13 +120,21 @@ impl FormItem {
         } else {
             number.to_owned()
         };
-        Some(Self {
-            key,
-            part: part.parse().ok()?,
-            number,
-            tag: item_grammar::parse_item_number(&written).map(|(tag, _)| tag),
-            titles: fields.collect(),
-        })
+        item_grammar::parse_item_number(&written).map(|(tag, _)| tag)
+    }
+
+    pub(crate) fn is_part(&self) -> bool {
+        self.number.is_empty()
+    }
+
+    /// Whether it is a section with a name.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.is_part() && self.tag.is_none()
+    }
+
+    /// Whether it has the title with this key, which [`SecForm::title_key`] makes.
+    pub(super) fn is_titled(&self, key: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.fits(key))
     }
 
     pub(crate) fn title(&self) -> &'static str {
@@ -106,6 +163,14 @@ impl SecForm {
             SecForm::Quarterly => "10-Q",
             SecForm::Current => "8-K",
             SecForm::Foreign => "20-F",
+            SecForm::Owner => "SC 13D",
+            SecForm::PassiveOwner => "SC 13G",
+            SecForm::FundReport => "N-CSR",
+            SecForm::Prospectus => "S-1",
+            SecForm::Proxy => "DEF 14A",
+            SecForm::FundProspectus => "N-1A",
+            SecForm::Canadian => "40-F",
+            SecForm::Plan => "11-K",
         }
     }
 
@@ -116,14 +181,47 @@ impl SecForm {
             "10-Q" | "10-QT" => Some(SecForm::Quarterly),
             "8-K" | "8-K12B" => Some(SecForm::Current),
             "20-F" => Some(SecForm::Foreign),
+            "SC 13D" | "SCHEDULE 13D" => Some(SecForm::Owner),
+            "SC 13G" | "SCHEDULE 13G" => Some(SecForm::PassiveOwner),
+            "N-CSR" | "N-CSRS" => Some(SecForm::FundReport),
+            "S-1" | "S-1MEF" | "S-3" | "S-3ASR" | "S-4" | "S-11" | "F-1" | "F-3" | "F-3ASR"
+            | "F-4" | "F-10" | "SB-2" | "1-A" | "DRS" | "POS AM" | "POSASR" => {
+                Some(SecForm::Prospectus)
+            }
+            "N-1A" | "485BPOS" | "485APOS" | "485BXT" | "497" | "497K" => {
+                Some(SecForm::FundProspectus)
+            }
+            "40-F" => Some(SecForm::Canadian),
+            "11-K" => Some(SecForm::Plan),
+            name if name.starts_with("424B") => Some(SecForm::Prospectus),
+            name if name.ends_with("14A") || name.ends_with("14C") => Some(SecForm::Proxy),
             _ => None,
         }
     }
 
-    /// The form that a normalized line of a cover names, amended or not: `form10ka`.
+    /// The form that a normalized line of a cover names, amended or not: `form10ka`, `schedule13d`. Forms whose sections have
+    /// names show these as other documents show theirs.
     pub(super) fn from_cover(key: &str) -> Option<Self> {
-        let name = key.strip_prefix("form")?;
-        Self::from_name(COVER_FORMS.get(name.strip_suffix('a').unwrap_or(name))?)
+        let (names, name) = key
+            .strip_prefix("form")
+            .map(|name| (&COVER_FORMS, name))
+            .or_else(|| Some((&SCHEDULE_FORMS, key.strip_prefix("schedule")?)))?;
+        let form = Self::from_name(names.get(name.strip_suffix('a').unwrap_or(name))?)?;
+        (!form.has_names()).then_some(form)
+    }
+
+    /// A title normalized as the form counts its sections. Those with names may have the number of a proposal before it.
+    pub(super) fn title_key(self, title: &str) -> String {
+        if self.has_names() {
+            title_key(unlabeled(title))
+        } else {
+            titles::normalize_key(title)
+        }
+    }
+
+    /// Whether its sections have names in place of numbers.
+    pub(crate) fn has_names(self) -> bool {
+        self.items().iter().any(FormItem::is_named)
     }
 
     /// The form that one of the lines of a cover names, else the one whose Items the other lines name.
@@ -134,7 +232,7 @@ impl SecForm {
         let mut keys = cover
             .filter(|line| {
                 let mut letters = line.chars().filter(|c| c.is_alphanumeric());
-                matches!(letters.next(), Some('F' | 'f'))
+                matches!(letters.next(), Some('F' | 'f' | 'S' | 's'))
             })
             .map(titles::normalize_key);
         keys.find_map(|key| Self::from_cover(&key))
@@ -204,7 +302,7 @@ mod tests {
     #[test]
     fn items_of_forms_are_read() {
         let counts = ITEMS.each_ref().map(Vec::len);
-        assert_eq!(counts, [28, 13, 33, 34]);
+        assert_eq!(counts[..7], [28, 13, 33, 34, 7, 10, 19]);
         let tags = |form: SecForm, number: &str| {
             let mut named = form.items().iter().filter(|item| item.number == number);
             named.next().and_then(|item| item.tag)
@@ -221,12 +319,16 @@ mod tests {
             ("form10qa", Some(SecForm::Quarterly)),
             ("form8k12b", Some(SecForm::Current)),
             ("form20f", Some(SecForm::Foreign)),
+            ("schedule13d", Some(SecForm::Owner)),
+            ("schedule13ga", Some(SecForm::PassiveOwner)),
+            ("formncsr", Some(SecForm::FundReport)),
+            ("forms1", None),
             ("forms8", None),
             ("10k", None),
         ] {
             assert_eq!(SecForm::from_cover(key), form, "{key}");
         }
-        assert!(SecForm::from_name("S-1").is_none());
+        assert!(SecForm::from_name("S-8").is_none());
     }
 
     #[test]

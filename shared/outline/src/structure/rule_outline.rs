@@ -13,6 +13,7 @@ use super::page_labels::PageLabels;
 use super::primary_outline::{self, PrimaryOutline};
 use super::section_candidate::SectionCandidate;
 use super::section_rules::{BUDGETED, DIVIDED, OUTSIDE_FILINGS, Sections};
+use super::statements;
 use super::text_blocks::BlockStarts;
 use super::{Draft, StructureSettings, heading_budget, heading_rules, levels, oversized_sections};
 
@@ -140,7 +141,9 @@ fn entries_with_verdicts(
     heads: &[OutlineHead],
     rejected: Vec<SectionCandidate>,
 ) -> Vec<(LocatedEntry, EntryVerdict)> {
-    let levels = levels::assign_levels(heads);
+    let mut levels = levels::assign_levels(heads);
+    let titles: Vec<&str> = heads.iter().map(|head| head.title.as_str()).collect();
+    statements::nest_under_index(&titles, &mut levels);
     let place = |row: usize| SectionStart::Page(lines.rows[row].position());
     let located = heads.iter().zip(levels).map(|(head, level)| {
         let entry = DraftEntry {

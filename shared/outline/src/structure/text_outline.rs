@@ -6,7 +6,7 @@ use stemma_document::{
 };
 
 use super::oversized_sections::RowTokens;
-use super::{Draft, StructureSettings, text_items};
+use super::{Draft, StructureSettings, statements, text_items};
 
 /// A heading or a numbered part of a large section.
 #[derive(Debug, Clone)]
@@ -71,6 +71,12 @@ fn nest_headings(headings: &[Heading], lines: usize) -> Vec<MarkupNode> {
         });
     }
     nodes.sort_by_key(|node| node.line);
+    let titles: Vec<&str> = nodes.iter().map(|node| node.title.as_str()).collect();
+    let mut levels: Vec<u16> = nodes.iter().map(|node| node.level).collect();
+    statements::nest_under_index(&titles, &mut levels);
+    for (node, level) in nodes.iter_mut().zip(levels) {
+        node.level = level;
+    }
     nodes
 }
 

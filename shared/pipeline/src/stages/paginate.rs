@@ -72,7 +72,7 @@ impl Stage for Paginate {
 
     const NAME: &'static str = "paginate";
     // Another tag of the cover raises it, and another reading.
-    const REVISION: u32 = 15 + FactDefinition::TAGGED + DocumentReading::REVISION;
+    const REVISION: u32 = 16 + FactDefinition::TAGGED + DocumentReading::REVISION;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);

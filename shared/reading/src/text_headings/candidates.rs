@@ -5,6 +5,7 @@ use stemma_document::english_words;
 use crate::heading_look::TitleText;
 use crate::letters::{digit_value, is_caseless, is_small, plain_digits};
 use crate::numerals::{han_digit, parse_han, parse_letter, parse_roman};
+use crate::section_names::unlabeled;
 use crate::sentences::{is_full_stop, is_pause, is_stop};
 use crate::title;
 use crate::vocabulary::HEADING_WORDS;
@@ -479,7 +480,8 @@ fn has_columns(text: &str) -> bool {
 
 // A line in capitals that is not an address, a table row or a sentence.
 fn is_capitals_heading(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
+    // `PROPOSAL NO. 2: …`
+    let words: Vec<&str> = unlabeled(line).split_whitespace().collect();
     let has_word = words
         .iter()
         .any(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4);
@@ -566,9 +568,11 @@ mod tests {
         assert!(
             is_capitals_heading("MANAGEMENT'S DISCUSSION AND ANALYSIS")
                 && is_capitals_heading("OUTLOOK FOR 2024")
+                && is_capitals_heading("PROPOSAL NO. 2: ELECTION OF DIRECTORS")
         );
         for line in [
             "NEW YORK, NEW YORK 10017",
+            "12 FIRST STREET",
             "ASSETS   LIABILITIES",
             "STOP.",
             "A B C",
