@@ -42,11 +42,40 @@ pub fn pdf_with_fields() -> Vec<u8> {
         "<</Type/OCG/Usage<</View<</ViewState/ON>>>>>>",
         "<</Type/OCMD/P/AllOn/OCGs[5 0 R]>>",
     ];
+    file_of(&bodies.map(str::to_owned))
+}
+
+// A file without a table of its objects, the first of which is the catalog.
+fn file_of(bodies: &[String]) -> Vec<u8> {
     let objects = bodies.iter().zip(1..);
     let objects: String = objects
         .map(|(body, number)| format!("{number} 0 obj\n{body}\nendobj\n"))
         .collect();
     format!("%PDF-1.7\n{objects}trailer\n<</Root 1 0 R>>\n").into_bytes()
+}
+
+/// A PDF with tagged headings, remarks and a stamp.
+pub fn pdf_with_tags() -> Vec<u8> {
+    let content = "/H1<</MCID 0>>BDC BT /F 9 Tf 72 700 Td (Overview) Tj ET EMC \
+                   /Link<</MCID 1>>BDC BT /F 9 Tf 72 680 Td (of the plan) Tj ET EMC \
+                   /P<</MCID 2>>BDC BT /F 9 Tf 72 600 Td (Text) Tj 0 -9 Td (Text) Tj 0 -9 Td (Text) Tj ET EMC";
+    let stamp = "BT /F 9 Tf 9 9 Td (APPROVED) Tj ET";
+    let bodies = [
+        "<</Type/Catalog/Pages 2 0 R/StructTreeRoot<</RoleMap<</Top/H1/A/B/B/A>>/ParentTree<</Kids[<</Limits[0 0]\
+         /Nums[0[6 0 R 7 0 R 8 0 R]]>>]>>>>>>"
+            .to_owned(),
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>".to_owned(),
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/StructParents 0/Contents 4 0 R/Resources<</Font<</F<</Type/Font\
+         /Subtype/Type1/BaseFont/Helvetica>>>>>>/Annots[<</Subtype/FreeText/Rect[300 690 400 710]/Contents(typed)>>\
+         <</Subtype/Highlight/Rect[72 690 99 710]/Contents(a remark)>><</Subtype/Stamp/Rect[9 9 99 30]/AP<</N 5 0 R>>>>]>>"
+            .to_owned(),
+        format!("<</Length {}>>stream\n{content}\nendstream", content.len()),
+        format!("<</Subtype/Form/BBox[0 0 90 30]/Length {}>>stream\n{stamp}\nendstream", stamp.len()),
+        "<</S/Top/P 8 0 R>>".to_owned(),
+        "<</S/Link/P 6 0 R>>".to_owned(),
+        "<</S/Sect/P 8 0 R>>".to_owned(),
+    ];
+    file_of(&bodies)
 }
 
 /// A PDF of four pages with an outline. Each entry has six bytes, then its title: the targets of `/First`, `/Next`,

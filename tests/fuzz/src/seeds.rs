@@ -43,7 +43,7 @@ fn filings() -> Vec<Filing> {
     specs.map(|spec| generate(&spec)).collect()
 }
 
-/// Generated filings, plain and encrypted, a form, and the uncompressed files of the other targets.
+/// Generated filings, plain and encrypted, a form, tags, and the uncompressed files of the other targets.
 pub fn pdfs() -> Vec<Vec<u8>> {
     let encrypted = [Encryption::EmptyUserRc4, Encryption::EmptyUserAes256].map(|encryption| {
         generate(&Spec {
@@ -65,7 +65,7 @@ pub fn pdfs() -> Vec<Vec<u8>> {
         .chain(encrypted)
         .chain(operators)
         .chain(graphs)
-        .chain([inputs::pdf_with_fields()])
+        .chain([inputs::pdf_with_fields(), inputs::pdf_with_tags()])
         .collect()
 }
 
