@@ -17,6 +17,8 @@ const MAX_BEHIND: usize = 100;
 /// A section that later heads may still be placed in.
 struct OpenSection {
     rank: u32,
+    /// The rank of its look.
+    look: u32,
     leaf: bool,
     /// Readings of its number: class, stem, value.
     numbers: Vec<(NumberClass, u32, u32)>,
@@ -46,6 +48,7 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
         levels.push(u16::try_from(stack.len() + 1).unwrap_or(u16::MAX));
         stack.push(OpenSection {
             rank,
+            look: head.rank,
             leaf: head.leaf,
             numbers,
         });
@@ -272,9 +275,15 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
         .find(|open| !open.numbers.is_empty())
         .filter(|_| starts && !counts_anew)
     {
+        // `1` in larger type than the `2.1` above it begins another count of chapters.
+        Some(above) if own < above.look && has_fewer_parts(numbers, &above.numbers) => own,
         Some(above) if above.rank >= own && above.numbers[0].0 != numbers[0].0 => above.rank + 1,
         _ => own,
     }
+}
+
+fn has_fewer_parts(numbers: &[(NumberClass, u32, u32)], above: &[(NumberClass, u32, u32)]) -> bool {
+    matches!((numbers[0].0, above[0].0), (NumberClass::Decimal(own), NumberClass::Decimal(parts)) if own < parts)
 }
 
 #[cfg(test)]
@@ -338,6 +347,28 @@ mod tests {
         let parts = [("1 A", l), ("1.1 B", l + 9), ("2 C", l), ("2.1 D", l + 9)];
         let twice: Vec<(&str, u32)> = parts.into_iter().chain(parts).collect();
         assert_eq!(levels(&twice), [1, 2, 1, 2, 1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn chapters_that_count_anew_are_siblings_of_those_before() {
+        let low = LAYOUT_RANK + 1;
+        let heads = [
+            ("1 Intro", LAYOUT_RANK),
+            ("1.1 Scope", low),
+            ("2 Risks", LAYOUT_RANK),
+            ("2.1 Credit", low),
+            ("1 Preface", LAYOUT_RANK),
+            ("1.1 History", low),
+            ("1 Annex", LAYOUT_RANK),
+        ];
+        assert_eq!(levels(&heads), [1, 2, 1, 2, 1, 2, 1]);
+        // Steps in the look of the section are inside of it.
+        let steps = [
+            ("2 Risks", LAYOUT_RANK),
+            ("2.1 Credit", low),
+            ("1. Ask", low),
+        ];
+        assert_eq!(levels(&steps), [1, 2, 3]);
     }
 
     #[test]

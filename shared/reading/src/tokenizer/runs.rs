@@ -55,13 +55,13 @@ pub(super) fn for_each_run(text: &str, visit: &mut impl FnMut(RunKind, Range<usi
             let mut last = c;
             let mut length = 1;
             while let Some(&(at, c)) = chars.peek() {
-                let is_mark = is_mark(c);
+                let is_mark = !c.is_ascii() && is_mark(c);
                 if is_letter(c) || is_mark {
                     end = at + c.len_utf8();
                 } else if !is_word_joiner(last, c, &text[at + c.len_utf8()..]) {
                     break;
                 }
-                length += usize::from(!is_invisible(c));
+                length += usize::from(c.is_ascii() || !is_invisible(c));
                 last = if is_mark { last } else { c };
                 chars.next();
             }
