@@ -79,7 +79,7 @@ impl PagesOfParts<'_> {
         };
         let read = match part.kind {
             PartKind::Html | PartKind::InlineXbrl => html::read(content, &limits),
-            PartKind::Xml => xml::read(content, &limits),
+            PartKind::Xml => xml::read(content, &limits, html::read_made),
             _ => DecodedText::read(content.to_vec(), &limits)
                 .map(|decoded| text_pages(decoded, SourceFormat::Html, &limits)),
         };

@@ -87,7 +87,7 @@ impl<'t> Writer<'t> {
             };
             self.fields(&mut fields);
             let is_table = rows.len() > 1 || XML_ROWS.contains(name);
-            let has_heading = !XML_WRAPPERS.contains(name) && !(is_table && is_alone);
+            let has_heading = !(XML_WRAPPERS.contains(name) || is_table && is_alone);
             if has_heading {
                 self.heading(level, &label(&element.name, name));
             }

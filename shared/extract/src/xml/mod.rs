@@ -19,19 +19,23 @@ use stemma_document::{Defect, FilingFacts, Source, SourceFormat};
 use stemma_reading::vocabulary::{XML_FACTS, XML_KINDS};
 
 use self::elements::{Element, ElementTree};
-use crate::{ExtractError, Limits, decode, html};
+use crate::{ExtractError, Limits, decode};
 
 /// Larger files are refused: the largest information tables have some 40 MB.
 const MAX_BYTES: usize = 96 << 20;
 // The declaration is the first thing in a file.
 const DECLARATION_BYTES: usize = 256;
 
-/// Extracts an XML document.
+/// Extracts an XML document. `read_html` reads what is made of it.
 ///
 /// # Errors
 ///
 /// `limits.bytes`; `xml.not_a_document` for files that are for machines, such as XBRL instances; `xml.no_text`.
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
+pub(crate) fn read(
+    bytes: &[u8],
+    limits: &Limits,
+    read_html: fn(&str, &Limits) -> Result<Source, ExtractError>,
+) -> Result<Source, ExtractError> {
     decode::check_size(bytes.len(), limits)?;
     if bytes.len() > MAX_BYTES {
         return Err(ExtractError::new(
@@ -59,7 +63,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError
     }
     let facts = stated_facts(&tree);
     let made = markup::write(&tree, facts.get("edgar.type").map(String::as_str));
-    let mut source = html::read_made(&made.text, limits).map_err(|error| match error.code {
+    let mut source = read_html(&made.text, limits).map_err(|error| match error.code {
         "html.no_text" => no_text(),
         _ => error,
     })?;

@@ -7,10 +7,11 @@
 use stemma_document::text::normalize_key;
 use stemma_reading::calendar;
 use stemma_reading::vocabulary::{
-    AFTER_COMMISSION, AFTER_FORM, AMENDMENT_NUMBERS, BOXED_FORMS, COMMISSION_NAMES,
-    CONTESTED_FORMS, COVER_FORMS, EFFECTIVE_AMENDMENTS, FUND_PERIODS, FUND_YEAR_ENDS,
-    NOTHING_REGISTERED, OTHER_PARTIES, POST_EFFECTIVE_FORMS, REGISTRANT_NAMES, RULE_FORMS,
-    RULE_OPENINGS, SCHEDULE_FORMS, UNAMENDED_FORMS, UNREGISTERED_SECTIONS, WordList, WordMap,
+    AFTER_COMMISSION, AFTER_FORM, AMENDMENT_JOINTS, AMENDMENT_NUMBERS, BOXED_FORMS,
+    COMMISSION_NAMES, CONTESTED_FORMS, COVER_FORMS, EFFECTIVE_AMENDMENTS, FUND_PERIODS,
+    FUND_YEAR_ENDS, NOTHING_REGISTERED, OTHER_PARTIES, POST_EFFECTIVE_FORMS, REGISTRANT_NAMES,
+    RULE_FORMS, RULE_OPENINGS, SCHEDULE_FORMS, UNAMENDED_FORMS, UNREGISTERED_SECTIONS, WordList,
+    WordMap,
 };
 
 use super::front_page::FrontPage;
@@ -169,7 +170,7 @@ fn form_name(line: &str, normalized: &str, naming: Naming) -> Option<(&'static s
 fn before_name(normalized: &str) -> &str {
     if let Some((_, number)) = amendment(normalized) {
         let rest = number.trim_start_matches(is_digit);
-        return ["to", "on"]
+        return AMENDMENT_JOINTS
             .iter()
             .find_map(|word| rest.strip_prefix(word))
             .unwrap_or(rest);
