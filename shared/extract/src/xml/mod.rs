@@ -15,7 +15,9 @@ mod tests;
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
-use stemma_document::{Defect, FilingFacts, Source, SourceFormat};
+use stemma_document::{
+    Defect, Destination, FilingFacts, OutlineItem, PageNo, Source, SourceBody, SourceFormat,
+};
 use stemma_reading::vocabulary::{XML_FACTS, XML_KINDS};
 
 use self::elements::{Element, ElementTree};
@@ -68,10 +70,38 @@ pub(crate) fn read(
         _ => error,
     })?;
     source.format = SourceFormat::Xml;
+    source.outline = outline_of(&source, made.headings, limits.max_outline_items as usize);
     source.metadata.extend(facts);
     let gaps = [tree.damage.clone(), tree.cut.clone(), made.cut];
     source.defects.extend(gaps.into_iter().flatten());
     Ok(source)
+}
+
+/// The headings that were made, where the pages have them: groups of elements are known, whatever they look like.
+fn outline_of(source: &Source, headings: Vec<(u16, String)>, most: usize) -> Vec<OutlineItem> {
+    let SourceBody::Pages(pages) = &source.body else {
+        return Vec::new();
+    };
+    let mut lines = pages
+        .iter()
+        .enumerate()
+        .flat_map(|(at, page)| page.lines.iter().map(move |line| (at, line)));
+    let mut outline = Vec::new();
+    for (level, title) in headings.into_iter().take(most) {
+        // A heading may wrap.
+        let Some((page, _)) =
+            lines.find(|(_, line)| !line.text.is_empty() && title.starts_with(line.text.as_str()))
+        else {
+            break;
+        };
+        let page = PageNo::from_index(page);
+        outline.push(OutlineItem {
+            title,
+            level,
+            target: Some(Destination { page, y: None }),
+        });
+    }
+    outline
 }
 
 fn no_text() -> ExtractError {

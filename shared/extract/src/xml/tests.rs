@@ -69,6 +69,20 @@ fn an_ownership_report_has_fields_tables_and_facts() {
     ] {
         assert!(text.contains(&expected), "{expected} in {text:#?}");
     }
+    let outline: Vec<&str> = source
+        .outline
+        .iter()
+        .map(|item| item.title.as_str())
+        .collect();
+    assert_eq!(
+        outline[1..],
+        [
+            "Issuer",
+            "Reporting Owners",
+            "Table I. Non-Derivative Securities",
+            "Footnotes"
+        ]
+    );
     let row = lines
         .iter()
         .find(|line| line.text.contains("2023-01-25"))
