@@ -65,6 +65,12 @@ fn commission_line(page: &FrontPage<'_>) -> Option<usize> {
         let is_split = keys[*at].ends_with("exchange")
             && keys.get(at + 1).is_some_and(|line| line == "commission");
         let line = keys[*at].as_str();
+        // On ownership reports the name of the form is on the line, too.
+        let named = COVER_FORMS.iter().find_map(|(name, _)| {
+            let rest = line.strip_prefix(Naming::Form.word())?.strip_prefix(name)?;
+            AFTER_FORM.starts(rest).then_some(rest)
+        });
+        let line = named.unwrap_or(line);
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let rest = COMMISSION_NAMES
             .iter()
@@ -418,6 +424,8 @@ mod tests {
                 "{cover}"
             );
         }
+        let report = "SEC Form 4\nFORM 4 UNITED STATES SECURITIES AND EXCHANGE COMMISSION OMB APPROVAL\nWashington, D.C. 20549";
+        assert_eq!(form_of(report).as_deref(), Some("4"));
         let filed = "As filed with the Securities and Exchange Commission on May 4, 2021\nRegistration No. 333-1\nFORM S-1";
         assert_eq!(form_of(filed).as_deref(), Some("S-1"));
         let sentence =
