@@ -41,7 +41,7 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         SourceFormat::Markdown => markdown::read(bytes, &limits),
         SourceFormat::Text => text::read(bytes, &limits),
         SourceFormat::Html => html::read(&bytes, &limits),
-        SourceFormat::Xml => xml::read(&bytes, &limits),
+        SourceFormat::Xml => xml::read(&bytes, &limits, html::read_made),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::decode::DecodedText;
 use crate::text_pages::text_pages;
 use crate::{ExtractError, Limits, html, xml};
 
-/// The outline of the source lists the documents with their first pages.
+/// The outline of the source lists the documents with their first pages, and below them the headings that their files declare.
 pub(super) fn read(
     bytes: &[u8],
     submission: &FullSubmission,
@@ -79,7 +79,7 @@ impl PagesOfParts<'_> {
         };
         let read = match part.kind {
             PartKind::Html | PartKind::InlineXbrl => html::read(content, &limits),
-            PartKind::Xml => xml::read(content, &limits),
+            PartKind::Xml => xml::read(content, &limits, html::read_made),
             _ => DecodedText::read(content.to_vec(), &limits)
                 .map(|decoded| text_pages(decoded, SourceFormat::Html, &limits)),
         };
@@ -116,6 +116,15 @@ impl PagesOfParts<'_> {
                 y: None,
             }),
         });
+        self.outline
+            .extend(read.outline.into_iter().map(|item| OutlineItem {
+                level: item.level.saturating_add(1),
+                target: item.target.map(|target| Destination {
+                    page: moved(target.page),
+                    ..target
+                }),
+                ..item
+            }));
         self.links.extend(read.links.into_iter().map(|link| Link {
             page: moved(link.page),
             target: Destination {

@@ -16,6 +16,8 @@ const MAX_HEADING: usize = 6;
 
 pub(super) struct Markup {
     pub(super) text: String,
+    /// Levels and titles, in order.
+    pub(super) headings: Vec<(u16, String)>,
     /// What did not fit.
     pub(super) cut: Option<Defect>,
 }
@@ -25,6 +27,7 @@ pub(super) fn write(tree: &ElementTree, form: Option<&str>) -> Markup {
     let mut writer = Writer {
         tree,
         text: String::from("<html><head><meta charset=\"utf-8\"></head><body>"),
+        headings: Vec::new(),
         cells: 0,
         is_cut: false,
     };
@@ -46,6 +49,7 @@ pub(super) fn write(tree: &ElementTree, form: Option<&str>) -> Markup {
     });
     Markup {
         text: writer.text,
+        headings: writer.headings,
         cut,
     }
 }
@@ -53,6 +57,7 @@ pub(super) fn write(tree: &ElementTree, form: Option<&str>) -> Markup {
 struct Writer<'t> {
     tree: &'t ElementTree,
     text: String,
+    headings: Vec<(u16, String)>,
     cells: usize,
     is_cut: bool,
 }
@@ -60,8 +65,10 @@ struct Writer<'t> {
 impl<'t> Writer<'t> {
     fn heading(&mut self, level: usize, title: &str) {
         let level = level.min(MAX_HEADING);
-        let title = escaped(title);
-        self.text.push_str(&format!("<h{level}>{title}</h{level}>"));
+        let text = escaped(title);
+        self.text.push_str(&format!("<h{level}>{text}</h{level}>"));
+        let level = u16::try_from(level).unwrap_or(u16::MAX);
+        self.headings.push((level, title.to_owned()));
     }
 
     /// What an element holds: its values first come first, and elements of one name together.
@@ -87,7 +94,7 @@ impl<'t> Writer<'t> {
             };
             self.fields(&mut fields);
             let is_table = rows.len() > 1 || XML_ROWS.contains(name);
-            let has_heading = !XML_WRAPPERS.contains(name) && !(is_table && is_alone);
+            let has_heading = !(XML_WRAPPERS.contains(name) || is_table && is_alone);
             if has_heading {
                 self.heading(level, &label(&element.name, name));
             }

@@ -15,23 +15,29 @@ mod tests;
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
-use stemma_document::{Defect, FilingFacts, Source, SourceFormat};
+use stemma_document::{
+    Defect, Destination, FilingFacts, OutlineItem, PageNo, Source, SourceBody, SourceFormat,
+};
 use stemma_reading::vocabulary::{XML_FACTS, XML_KINDS};
 
 use self::elements::{Element, ElementTree};
-use crate::{ExtractError, Limits, decode, html};
+use crate::{ExtractError, Limits, decode};
 
 /// Larger files are refused: the largest information tables have some 40 MB.
 const MAX_BYTES: usize = 96 << 20;
 // The declaration is the first thing in a file.
 const DECLARATION_BYTES: usize = 256;
 
-/// Extracts an XML document.
+/// Extracts an XML document. `read_html` reads what is made of it.
 ///
 /// # Errors
 ///
 /// `limits.bytes`; `xml.not_a_document` for files that are for machines, such as XBRL instances; `xml.no_text`.
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
+pub(crate) fn read(
+    bytes: &[u8],
+    limits: &Limits,
+    read_html: fn(&str, &Limits) -> Result<Source, ExtractError>,
+) -> Result<Source, ExtractError> {
     decode::check_size(bytes.len(), limits)?;
     if bytes.len() > MAX_BYTES {
         return Err(ExtractError::new(
@@ -59,15 +65,43 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError
     }
     let facts = stated_facts(&tree);
     let made = markup::write(&tree, facts.get("edgar.type").map(String::as_str));
-    let mut source = html::read_made(&made.text, limits).map_err(|error| match error.code {
+    let mut source = read_html(&made.text, limits).map_err(|error| match error.code {
         "html.no_text" => no_text(),
         _ => error,
     })?;
     source.format = SourceFormat::Xml;
+    source.outline = outline_of(&source, made.headings, limits.max_outline_items as usize);
     source.metadata.extend(facts);
     let gaps = [tree.damage.clone(), tree.cut.clone(), made.cut];
     source.defects.extend(gaps.into_iter().flatten());
     Ok(source)
+}
+
+/// The headings that were made, where the pages have them: groups of elements are known, whatever they look like.
+fn outline_of(source: &Source, headings: Vec<(u16, String)>, most: usize) -> Vec<OutlineItem> {
+    let SourceBody::Pages(pages) = &source.body else {
+        return Vec::new();
+    };
+    let mut lines = pages
+        .iter()
+        .enumerate()
+        .flat_map(|(at, page)| page.lines.iter().map(move |line| (at, line)));
+    let mut outline = Vec::new();
+    for (level, title) in headings.into_iter().take(most) {
+        // A heading may wrap.
+        let Some((page, _)) =
+            lines.find(|(_, line)| !line.text.is_empty() && title.starts_with(line.text.as_str()))
+        else {
+            break;
+        };
+        let page = PageNo::from_index(page);
+        outline.push(OutlineItem {
+            title,
+            level,
+            target: Some(Destination { page, y: None }),
+        });
+    }
+    outline
 }
 
 fn no_text() -> ExtractError {

@@ -2,8 +2,12 @@ use stemma_document::{Line, Page};
 
 use super::*;
 
+fn read_xml(bytes: &[u8]) -> Result<Source, ExtractError> {
+    read(bytes, &Limits::default(), crate::html::read_made)
+}
+
 fn source(xml: &str) -> Source {
-    read(xml.as_bytes(), &Limits::default()).expect("it is a document")
+    read_xml(xml.as_bytes()).expect("it is a document")
 }
 
 fn pages(source: &Source) -> &[Page] {
@@ -65,6 +69,20 @@ fn an_ownership_report_has_fields_tables_and_facts() {
     ] {
         assert!(text.contains(&expected), "{expected} in {text:#?}");
     }
+    let outline: Vec<&str> = source
+        .outline
+        .iter()
+        .map(|item| item.title.as_str())
+        .collect();
+    assert_eq!(
+        outline[1..],
+        [
+            "Issuer",
+            "Reporting Owners",
+            "Table I. Non-Derivative Securities",
+            "Footnotes"
+        ]
+    );
     let row = lines
         .iter()
         .find(|line| line.text.contains("2023-01-25"))
@@ -139,12 +157,12 @@ fn files_for_machines_are_named() {
         ("<xsl:stylesheet/>", "a style sheet"),
         ("<InstanceReport/>", "an R file"),
     ] {
-        let error = read(xml.as_bytes(), &Limits::default()).unwrap_err();
+        let error = read_xml(xml.as_bytes()).unwrap_err();
         assert_eq!(error.code, "xml.not_a_document");
         assert!(error.message.contains(what), "{}", error.message);
     }
     for empty in ["<?xml version='1.0'?>", "", "no markup", "<a/>"] {
-        let error = read(empty.as_bytes(), &Limits::default()).unwrap_err();
+        let error = read_xml(empty.as_bytes()).unwrap_err();
         assert_eq!(error.code, "xml.no_text", "{empty}");
     }
 }
@@ -165,7 +183,7 @@ fn damaged_and_encoded_files_are_read_as_far_as_they_go() {
             .any(|defect| defect.code == "xml.damaged")
     );
     let latin = b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a><name>Caf\xE9</name></a>";
-    let latin = read(latin, &Limits::default()).unwrap();
+    let latin = read_xml(latin).unwrap();
     assert!(lines(&latin).iter().any(|line| line.text.contains("Café")));
 }
 

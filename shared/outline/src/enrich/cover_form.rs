@@ -7,10 +7,11 @@
 use stemma_document::text::normalize_key;
 use stemma_reading::calendar;
 use stemma_reading::vocabulary::{
-    AFTER_COMMISSION, AFTER_FORM, AMENDMENT_NUMBERS, BOXED_FORMS, COMMISSION_NAMES,
-    CONTESTED_FORMS, COVER_FORMS, EFFECTIVE_AMENDMENTS, FUND_PERIODS, FUND_YEAR_ENDS,
-    NOTHING_REGISTERED, OTHER_PARTIES, POST_EFFECTIVE_FORMS, REGISTRANT_NAMES, RULE_FORMS,
-    RULE_OPENINGS, SCHEDULE_FORMS, UNAMENDED_FORMS, UNREGISTERED_SECTIONS, WordList, WordMap,
+    AFTER_COMMISSION, AFTER_FORM, AMENDMENT_JOINTS, AMENDMENT_NUMBERS, BOXED_FORMS,
+    COMMISSION_NAMES, CONTESTED_FORMS, COVER_FORMS, EFFECTIVE_AMENDMENTS, FUND_PERIODS,
+    FUND_YEAR_ENDS, NOTHING_REGISTERED, OTHER_PARTIES, POST_EFFECTIVE_FORMS, REGISTRANT_NAMES,
+    RULE_FORMS, RULE_OPENINGS, SCHEDULE_FORMS, UNAMENDED_FORMS, UNREGISTERED_SECTIONS, WordList,
+    WordMap,
 };
 
 use super::front_page::FrontPage;
@@ -64,6 +65,12 @@ fn commission_line(page: &FrontPage<'_>) -> Option<usize> {
         let is_split = keys[*at].ends_with("exchange")
             && keys.get(at + 1).is_some_and(|line| line == "commission");
         let line = keys[*at].as_str();
+        // On ownership reports the name of the form is on the line, too.
+        let named = COVER_FORMS.iter().find_map(|(name, _)| {
+            let rest = line.strip_prefix(Naming::Form.word())?.strip_prefix(name)?;
+            AFTER_FORM.starts(rest).then_some(rest)
+        });
+        let line = named.unwrap_or(line);
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let rest = COMMISSION_NAMES
             .iter()
@@ -169,7 +176,7 @@ fn form_name(line: &str, normalized: &str, naming: Naming) -> Option<(&'static s
 fn before_name(normalized: &str) -> &str {
     if let Some((_, number)) = amendment(normalized) {
         let rest = number.trim_start_matches(is_digit);
-        return ["to", "on"]
+        return AMENDMENT_JOINTS
             .iter()
             .find_map(|word| rest.strip_prefix(word))
             .unwrap_or(rest);
@@ -417,6 +424,8 @@ mod tests {
                 "{cover}"
             );
         }
+        let report = "SEC Form 4\nFORM 4 UNITED STATES SECURITIES AND EXCHANGE COMMISSION OMB APPROVAL\nWashington, D.C. 20549";
+        assert_eq!(form_of(report).as_deref(), Some("4"));
         let filed = "As filed with the Securities and Exchange Commission on May 4, 2021\nRegistration No. 333-1\nFORM S-1";
         assert_eq!(form_of(filed).as_deref(), Some("S-1"));
         let sentence =

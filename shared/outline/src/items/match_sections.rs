@@ -86,7 +86,11 @@ pub(super) fn match_sections(
             is_ambiguous: false,
         };
         // Nothing but the text tells sections of one name apart.
-        let size = if item.is_named() { section.tokens } else { 0 };
+        let size = if item.is_named() {
+            section.tokens.max(1)
+        } else {
+            0
+        };
         let rank = Rank {
             level: (naming, !section.verified, depth),
             size: Reverse(size),

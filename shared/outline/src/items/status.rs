@@ -41,9 +41,6 @@ const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
     ("10-Q", 1, "2", 80),
 ];
 
-/// Lists of exhibits: every entry refers to another filing, so references do not count.
-const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), ("8-K", 0, "9.01")];
-
 /// Whether a sentence states that the required information is elsewhere, not only that there is more.
 pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
@@ -76,8 +73,12 @@ pub(super) fn has_no_content(status: ItemStatus) -> bool {
     )
 }
 
+/// Whether it is the list of exhibits: every entry refers to another filing, so references do not count.
 pub(super) fn is_list(form: &str, entry: &FormItem) -> bool {
-    LIST_ITEMS.contains(&(form, entry.part, entry.number))
+    matches!(
+        (form, entry.part, entry.number),
+        ("10-K", 4, "15") | ("10-Q", 2, "6") | ("8-K", 0, "9.01")
+    )
 }
 
 /// Whether an Item always has a long answer, in which references are nothing special.

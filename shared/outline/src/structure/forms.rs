@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use stemma_reading::section_names::{TitlePattern, title_key, unlabeled};
 use stemma_reading::vocabulary::{
-    ANNUAL_ITEMS, CANADIAN_SECTIONS, COVER_FORMS, CURRENT_ITEMS, FOREIGN_ITEMS, FUND_REPORT_ITEMS,
-    FUND_SECTIONS, OWNER_ITEMS, PASSIVE_OWNER_ITEMS, PLAN_SECTIONS, PROSPECTUS_SECTIONS,
-    PROXY_SECTIONS, QUARTERLY_ITEMS, SCHEDULE_FORMS, WordList,
+    ANNUAL_ITEMS, CANADIAN_SECTIONS, COVER_FORMS, CURRENT_ITEMS, FOREIGN_ITEMS, FUND_FORMS,
+    FUND_REPORT_ITEMS, FUND_SECTIONS, OWNER_ITEMS, PASSIVE_OWNER_ITEMS, PLAN_SECTIONS,
+    PROSPECTUS_FORMS, PROSPECTUS_SECTIONS, PROXY_SECTIONS, QUARTERLY_ITEMS, SCHEDULE_FORMS,
+    WordList,
 };
 
 use super::item_grammar::{self, ItemHeading};
@@ -184,16 +185,10 @@ impl SecForm {
             "SC 13D" | "SCHEDULE 13D" => Some(SecForm::Owner),
             "SC 13G" | "SCHEDULE 13G" => Some(SecForm::PassiveOwner),
             "N-CSR" | "N-CSRS" => Some(SecForm::FundReport),
-            "S-1" | "S-1MEF" | "S-3" | "S-3ASR" | "S-4" | "S-11" | "F-1" | "F-3" | "F-3ASR"
-            | "F-4" | "F-10" | "SB-2" | "1-A" | "DRS" | "POS AM" | "POSASR" => {
-                Some(SecForm::Prospectus)
-            }
-            "N-1A" | "485BPOS" | "485APOS" | "485BXT" | "497" | "497K" => {
-                Some(SecForm::FundProspectus)
-            }
             "40-F" => Some(SecForm::Canadian),
             "11-K" => Some(SecForm::Plan),
-            name if name.starts_with("424B") => Some(SecForm::Prospectus),
+            name if PROSPECTUS_FORMS.contains(name) => Some(SecForm::Prospectus),
+            name if FUND_FORMS.contains(name) => Some(SecForm::FundProspectus),
             name if name.ends_with("14A") || name.ends_with("14C") => Some(SecForm::Proxy),
             _ => None,
         }

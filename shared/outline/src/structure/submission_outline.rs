@@ -13,12 +13,13 @@ use super::{Draft, IndexRow};
 
 /// The documents of a submission: title and pages (from 0, end exclusive). Empty for every other source.
 pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::ops::Range<usize>)> {
-    if source.format == SourceFormat::Pdf {
+    if matches!(source.format, SourceFormat::Pdf | SourceFormat::Xml) {
         return Vec::new();
     }
     let starts: Vec<(usize, &OutlineItem)> = source
         .outline
         .iter()
+        .filter(|item| item.level == 1)
         .filter_map(|item| Some((item.target.map(|target| target.page.index())?, item)))
         .collect();
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
@@ -123,10 +124,23 @@ pub(super) fn document(source: &Source, pages: &[Page], range: std::ops::Range<u
         },
         ..link.clone()
     });
+    let headings = source.outline.iter().filter_map(|item| {
+        let target = item
+            .target
+            .filter(|target| item.level > 1 && inside(target.page))?;
+        Some(OutlineItem {
+            title: item.title.clone(),
+            level: item.level - 1,
+            target: Some(Destination {
+                page: rebase(target.page),
+                ..target
+            }),
+        })
+    });
     Source {
         format: source.format,
+        outline: headings.collect(),
         body: SourceBody::Pages(pages[range.clone()].to_vec()),
-        outline: Vec::new(),
         links: links.collect(),
         metadata: source.metadata.clone(),
         defects: Vec::new(),

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use stemma_document::{
     CompanionFile, Digest, DocumentVersion, Origin, SourceFormat, blob_keys, name_extensions,
 };
+use stemma_edgar::SkipReason;
 use stemma_engine::objects::ObjectReader;
 use stemma_store::{Failure, FailureKind, FailureRecord};
 
@@ -34,13 +35,16 @@ pub trait SourceStore: Send + Sync {
 // The extension of full submissions of EDGAR, whose format their content says.
 const SUBMISSION_EXTENSION: &str = "nc";
 
-/// Whether a path or key has the extension of a document. Files that are named one by one may have any name.
+/// Whether a path or key has the extension of a document, and is no XML for machines by its name, such as a linkbase. Files that
+/// are named one by one may have any name.
 pub fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').is_some_and(|(stem, extension)| {
         let is_supported = SourceFormat::from_extension(extension).is_some()
             || extension.eq_ignore_ascii_case(SUBMISSION_EXTENSION);
-        !stem.is_empty() && is_supported
+        let is_machine_xml = SourceFormat::from_extension(extension) == Some(SourceFormat::Xml)
+            && SkipReason::from_file_name(name).is_some();
+        !stem.is_empty() && is_supported && !is_machine_xml
     })
 }
 

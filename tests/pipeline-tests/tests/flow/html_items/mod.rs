@@ -5,6 +5,7 @@ mod ends;
 mod filing;
 mod forms;
 mod headings;
+mod named;
 mod registrants;
 mod titles_by_year;
 mod wrong_contents;
