@@ -264,16 +264,11 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
     }
     // A sequence that starts at 1 below a numbered heading of another class divides that heading: `A.` below `I.`.
     let starts = numbers.iter().any(|number| number.2 == 1);
-    // Unless it looks like a numbered heading of its class above: a part of the document that counts anew.
-    let counts_anew = stack.iter().any(|open| {
-        let class = open.numbers.first().map(|number| number.0);
-        open.rank == own && class == Some(numbers[0].0)
-    });
     match stack
         .iter()
         .rev()
         .find(|open| !open.numbers.is_empty())
-        .filter(|_| starts && !counts_anew)
+        .filter(|_| starts)
     {
         // `1` in larger type than the `2.1` above it begins another count of chapters.
         Some(above) if own < above.look && has_fewer_parts(numbers, &above.numbers) => own,
@@ -343,10 +338,6 @@ mod tests {
             levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]),
             [1, 2, 2, 1]
         );
-        // A part of the document that counts anew.
-        let parts = [("1 A", l), ("1.1 B", l + 9), ("2 C", l), ("2.1 D", l + 9)];
-        let twice: Vec<(&str, u32)> = parts.into_iter().chain(parts).collect();
-        assert_eq!(levels(&twice), [1, 2, 1, 2, 1, 2, 1, 2]);
     }
 
     #[test]
