@@ -102,7 +102,7 @@ impl<'a> Remark<'a> {
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn contents(&self) -> Vec<String> {
         let text = self.annotation.get::<PdfString<'a>>("Contents");
         let mut lines = text.map_or_else(Vec::new, |text| decode_text_lines(text.as_bytes()));
         lines.retain(|line| !line.is_empty());
@@ -124,7 +124,7 @@ pub(super) fn place_remarks(
     let mut typed = Vec::new();
     let mut steps = MAX_STEPS;
     for (remark, drawn) in remarks.iter().zip(drawn) {
-        let lines = remark.lines();
+        let lines = remark.contents();
         if lines.is_empty() && drawn.is_empty() {
             found.unread += usize::from(remark.is_stamp);
             continue;
@@ -214,39 +214,35 @@ pub(super) fn add_remarks(pages: &mut [Page], remarks: Vec<PageRemarks>) -> Vec<
         }
         unread.extend((0..lost).map(|_| number));
     }
-    let defect = |code: &str, pages: &[u32], what: [&str; 2]| {
-        (!pages.is_empty()).then(|| Defect {
-            code: code.into(),
-            page: None,
-            detail: describe(pages, what),
-        })
-    };
-    let what = [
+    let read = describe(
+        &read,
         "remark or stamp is in brackets",
         "remarks and stamps are in brackets",
-    ];
-    let lost = [
+    );
+    let unread = describe(
+        &unread,
         "stamp or remark is not read",
         "stamps and remarks are not read",
-    ];
-    let defects = [
-        defect("pdf.remarks", &read, what),
-        defect("pdf.annotations", &unread, lost),
-    ];
-    defects.into_iter().flatten().collect()
+    );
+    let defect = |code: &str, detail: String| Defect {
+        code: code.into(),
+        page: None,
+        detail,
+    };
+    let read = read.map(|detail| defect("pdf.remarks", detail));
+    let unread = unread.map(|detail| defect("pdf.annotations", detail));
+    read.into_iter().chain(unread).collect()
 }
 
 // `2 stamps and remarks are not read, on pages 1, 7`, of sorted pages.
-fn describe(pages: &[u32], [one, several]: [&str; 2]) -> String {
+fn describe(pages: &[u32], one: &str, several: &str) -> Option<String> {
     let what = if pages.len() == 1 { one } else { several };
     let mut distinct = pages.to_vec();
     distinct.dedup();
     let noun = if distinct.len() == 1 { "page" } else { "pages" };
     let listed: Vec<String> = distinct.iter().take(LISTED).map(u32::to_string).collect();
     let more = if distinct.len() > LISTED { ", …" } else { "" };
-    format!(
-        "{} {what}, on {noun} {}{more}",
-        pages.len(),
-        listed.join(", ")
-    )
+    let listed = listed.join(", ");
+    let count = pages.len();
+    (count > 0).then(|| format!("{count} {what}, on {noun} {listed}{more}"))
 }

@@ -11,7 +11,7 @@ use super::actual_text::decode_replacement;
 // Bounds for hostile files.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 100_000;
-// Roles that stand for roles; more are a circle.
+// Roles that are mapped to roles; more are a circle.
 const MAX_ROLES: usize = 8;
 // Elements inside of a heading, by their standard role.
 const INLINE: [&[u8]; 6] = [b"Span", b"Link", b"Em", b"Strong", b"Sub", b"Quote"];

@@ -14,8 +14,8 @@ use crate::Limits;
 
 // Longer ones are text.
 const MAX_TITLE_BYTES: usize = 500;
-// In points: the size of a heading may be less than that of those below it by this much.
-const SIZE_TOLERANCE: f32 = 0.5;
+// In half points: the size of a heading may be less than that of those below it by this much.
+const SIZE_TOLERANCE: u32 = 1;
 // Lines of a document for each heading, at least.
 const LINES_PER_HEADING: usize = 3;
 
@@ -43,17 +43,13 @@ struct Look {
 }
 
 impl Look {
-    fn of(line: &Line) -> Self {
+    fn from_line(line: &Line) -> Self {
         let style = line.style();
         Self {
-            size: (style.size.points() * 2.0).round() as u32,
+            size: (style.size.points() + style.size.points()).round() as u32,
             bold: style.bold,
             emphasis: style.emphasis,
         }
-    }
-
-    fn points(self) -> f32 {
-        self.size as f32 / 2.0
     }
 }
 
@@ -145,7 +141,7 @@ fn add_part(
             }
         }
         if is_part {
-            heading.lines.push((Look::of(line), line.rect.y0));
+            heading.lines.push((Look::from_line(line), line.rect.y0));
         }
     }
 }
@@ -157,8 +153,8 @@ fn agree_with_look(headings: &[TaggedHeading], pages: &[Page]) -> bool {
     let mut bytes: BTreeMap<Look, usize> = BTreeMap::new();
     for line in pages.iter().flat_map(|page| &page.lines) {
         if !line.is_furniture() {
-            *lines.entry(Look::of(line)).or_default() += 1;
-            *bytes.entry(Look::of(line)).or_default() += line.text.len();
+            *lines.entry(Look::from_line(line)).or_default() += 1;
+            *bytes.entry(Look::from_line(line)).or_default() += line.text.len();
         }
     }
     let text = bytes.iter().max_by_key(|(_, bytes)| **bytes);
@@ -180,14 +176,14 @@ fn agree_with_look(headings: &[TaggedHeading], pages: &[Page]) -> bool {
     let looks = || tagged.iter().filter(|(look, _)| Some(**look) != text);
     let own: usize = looks().map(|(_, count)| count).sum();
     let alike: usize = looks().filter_map(|(look, _)| lines.get(look)).sum();
-    let sizes: Vec<f32> = levels.into_values().filter_map(middle_size).collect();
+    let sizes: Vec<u32> = levels.into_values().filter_map(middle_size).collect();
     let is_ordered = sizes
         .windows(2)
         .all(|pair| pair[0] + SIZE_TOLERANCE >= pair[1]);
     is_sparse && is_short && is_ordered && own * 2 >= alike
 }
 
-fn middle_size(mut looks: Vec<Look>) -> Option<f32> {
+fn middle_size(mut looks: Vec<Look>) -> Option<u32> {
     looks.sort_unstable();
-    looks.get(looks.len() / 2).map(|look| look.points())
+    looks.get(looks.len() / 2).map(|look| look.size)
 }

@@ -88,7 +88,7 @@ fn needs_rendering(root: &Dict<'_>) -> bool {
     root.get::<bool>("NeedsRendering").unwrap_or(false)
 }
 
-// Files that icons on pages stand for.
+// Files that pages show as icons.
 fn attached_to_pages(pdf: &Pdf, files: &mut BTreeSet<String>) {
     let mut room = MAX_ANNOTATIONS;
     for page in pdf.pages().iter() {

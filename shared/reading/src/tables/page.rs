@@ -180,8 +180,10 @@ impl<'a> TableLine<'a> {
             let end = chunks.last().map_or(0, |last| last.at.end);
             let (label_end, spans) = cell_spans(self.text.get(..end).unwrap_or_default());
             // One plain number between texts may be a part of either.
-            let is_amount = |at: &Range<usize>| self.text[at.clone()].contains([',', '.']);
-            if spans.len() > 1 || spans.iter().any(is_amount) {
+            let has_amount = spans
+                .iter()
+                .any(|at| self.text[at.clone()].contains([',', '.']));
+            if spans.len() > 1 || has_amount {
                 self.label_end = label_end;
                 return spans;
             }

@@ -126,7 +126,7 @@ impl<'i> QualifiedRuleParser<'i> for SheetParser<'_> {
         let room = MAX_SELECTORS.saturating_sub(self.sheets.selectors.len());
         self.sheets.is_cut |= prelude.len() > room;
         let selectors = prelude.into_iter().filter_map(|parsed| match parsed {
-            Parsed::Selector(selector) => Some(selector),
+            Parsed::Selector(selector) => Some(*selector),
             Parsed::Never | Parsed::NotUnderstood => None,
         });
         let selectors: Vec<_> = selectors.take(room).collect();

@@ -86,7 +86,7 @@ pub(super) struct Selector {
 /// What was read as a selector.
 #[derive(Debug)]
 pub(super) enum Parsed {
-    Selector(Selector),
+    Selector(Box<Selector>),
     /// No text can match it.
     Never,
     NotUnderstood,
@@ -134,11 +134,11 @@ fn read_parts(input: &mut Parser<'_>) -> Parsed {
     let counts = all.map(Compound::counts).fold([0; 3], added);
     let [ids, classes, names] = counts.map(|count| count.min(1023));
     let specificity = ids << 20 | classes << 10 | names;
-    Parsed::Selector(Selector {
+    Parsed::Selector(Box::new(Selector {
         outer,
         subject: part,
         specificity,
-    })
+    }))
 }
 
 // Ids, classes and names.
@@ -220,23 +220,16 @@ impl Compound {
                 Err(Parsed::Never)
             }
             Ok(Token::Function(name)) => {
-                let name = name.to_ascii_lowercase();
-                if !["is", "not", "where"].contains(&name.as_str()) {
-                    return Err(Parsed::NotUnderstood);
-                }
+                let mut alternatives = Alternatives::for_function(name)?;
                 let any: Result<Vec<Self>, ParseError<()>> = input.parse_nested_block(|inner| {
                     inner.parse_comma_separated(Self::parse_alternative)
                 });
-                let any = any.map_err(|_| Parsed::NotUnderstood)?;
+                alternatives.any = any.map_err(|_| Parsed::NotUnderstood)?;
                 let known: usize = self.alternatives.iter().map(|all| all.any.len()).sum();
-                if known + any.len() > MAX_PARTS {
+                if known + alternatives.any.len() > MAX_PARTS {
                     return Err(Parsed::NotUnderstood);
                 }
-                self.alternatives.push(Alternatives {
-                    any,
-                    is_negated: name == "not",
-                    has_specificity: name != "where",
-                });
+                self.alternatives.push(alternatives);
                 Ok(())
             }
             _ => Err(Parsed::NotUnderstood),
@@ -254,10 +247,29 @@ impl Compound {
                 .all(|class| element.classes().any(|other| other == &**class))
             && self.attributes.iter().all(|test| test.matches(element))
             && self.alternatives.iter().all(|all| {
-                let mut any = all.any.iter();
-                any.any(|part| part.matches(element, is_outermost)) != all.is_negated
+                let is_any = all
+                    .any
+                    .iter()
+                    .any(|part| part.matches(element, is_outermost));
+                is_any != all.is_negated
             })
             && (!self.is_root || is_outermost)
+    }
+}
+
+impl Alternatives {
+    fn for_function(name: &str) -> Result<Self, Parsed> {
+        let with = |is_negated, has_specificity| Self {
+            any: Vec::new(),
+            is_negated,
+            has_specificity,
+        };
+        match name.to_ascii_lowercase().as_bytes() {
+            b"is" => Ok(with(false, true)),
+            b"not" => Ok(with(true, true)),
+            b"where" => Ok(with(false, false)),
+            _ => Err(Parsed::NotUnderstood),
+        }
     }
 }
 
