@@ -79,9 +79,9 @@ fn after_help() -> String {
     let extensions = document_extensions("and");
     format!(
         "\
-Folders are searched for {extensions} files; a file given by name is read whatever
-its extension. Unchanged files are skipped, changed files become a new version. If a run is
-interrupted, run the same command to resume.
+Folders are searched for {extensions} files; a file given by name is read
+whatever its extension. Unchanged files are skipped, changed files become a new version. If a run
+is interrupted, run the same command to resume.
 
 A `metadata.csv` in a folder adds facts about its files: a column `file`, and any of {facts}. \
 CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
