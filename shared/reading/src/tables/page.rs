@@ -159,7 +159,7 @@ impl<'a> TableLine<'a> {
         };
         line.is_head = line.looks_like_head();
         let spans = match spans[..] {
-            [] => line.cells_before_text(),
+            [] if !line.is_head => line.cells_before_text(),
             _ => spans,
         };
         line.cells = spans
@@ -179,11 +179,9 @@ impl<'a> TableLine<'a> {
             chunks.pop();
             let end = chunks.last().map_or(0, |last| last.at.end);
             let (label_end, spans) = cell_spans(self.text.get(..end).unwrap_or_default());
-            // One plain number between texts may be a part of either.
-            let has_amount = spans
-                .iter()
-                .any(|at| self.text[at.clone()].contains([',', '.']));
-            if spans.len() > 1 || has_amount {
+            // Years, exhibit numbers and other plain numbers between texts are no figures for certain.
+            let has_amount = spans.iter().any(|at| self.text[at.clone()].contains(','));
+            if has_amount && label_end > 0 {
                 self.label_end = label_end;
                 return spans;
             }
