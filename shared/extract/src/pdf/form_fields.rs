@@ -3,22 +3,19 @@
 use hayro_syntax::object::{Array, Dict, Name, Object, Rect as PdfRect, String as PdfString};
 use hayro_syntax::page::Page;
 
+use super::annotations::seen_annotations;
 use super::field_box::FieldBox;
 use super::glyph::Glyph;
 use super::matrix::Matrix;
 use super::optional_content::OptionalContent;
 use super::strings::decode_text_lines;
 
-// Per page, of any kind.
-const MAX_ANNOTATIONS: usize = 20_000;
 // Fields inherit from fields; more are a circle.
 const MAX_PARENTS: usize = 32;
 const MAX_OPTIONS: usize = 10_000;
 const MAX_SELECTED: usize = 100;
 // Comparisons of widgets with the glyphs of their page. After them values are placed where their boxes are.
 const MAX_STEPS: usize = 50_000_000;
-// Annotation flags (table 167): hidden, and not on the screen.
-const UNSEEN: u32 = 1 << 1 | 1 << 5;
 // Field flags (tables 228 to 230).
 const MULTILINE: u32 = 1 << 12;
 const PASSWORD: u32 = 1 << 13;
@@ -48,16 +45,12 @@ pub(super) fn place_values(
     glyphs: &mut Vec<Glyph>,
     room: usize,
 ) -> bool {
-    let annotations = page.raw().get::<Array<'_>>("Annots").unwrap_or_default();
     let map = Matrix(page.initial_transform(true).as_coeffs());
     let printed = glyphs.clone();
     let mut steps = MAX_STEPS;
-    for widget in annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS) {
+    for widget in seen_annotations(page, layers) {
         let kind = widget.get::<Name<'_>>("Subtype");
-        if kind.is_none_or(|kind| kind.as_ref() != b"Widget")
-            || widget.get::<u32>("F").unwrap_or(0) & UNSEEN != 0
-            || layers.is_off(&widget, b"OC")
-        {
+        if kind.is_none_or(|kind| kind.as_ref() != b"Widget") {
             continue;
         }
         let Some(rect) = widget.get::<PdfRect>("Rect") else {

@@ -9,6 +9,7 @@
 //! Pages are independent of each other. A `font::FontBook` belongs to one thread.
 
 mod actual_text;
+mod annotations;
 mod canvas;
 mod color;
 mod columns;

@@ -3,12 +3,11 @@
 //! They are not the text of the document, so they are lines of their own, in brackets with their kind. What was typed into
 //! a blank place of the page is on its line, as values of form fields are.
 
-use hayro_syntax::object::{
-    Array, Dict, Name, Object, Rect as PdfRect, Stream, String as PdfString,
-};
+use hayro_syntax::object::{Dict, Name, Object, Rect as PdfRect, Stream, String as PdfString};
 use hayro_syntax::page::Page as PdfPage;
 use stemma_document::{Defect, Line, LineRole, Page, PageOrigin, Pt, Rect, StyleRun, Word};
 
+use super::annotations::seen_annotations;
 use super::field_box::FieldBox;
 use super::glyph::Glyph;
 use super::matrix::Matrix;
@@ -16,8 +15,6 @@ use super::optional_content::OptionalContent;
 use super::page_box::PageBox;
 use super::strings::decode_text_lines;
 
-// Per page, of any kind.
-const MAX_ANNOTATIONS: usize = 20_000;
 // Comparisons of remarks with the glyphs of their page. After them remarks have lines of their own.
 const MAX_STEPS: usize = 50_000_000;
 // Characters of a remark.
@@ -26,8 +23,6 @@ const MAX_CHARS: usize = 4_000;
 const SIZE: f32 = 9_f32;
 // Pages that a defect names.
 const LISTED: usize = 10;
-// Annotation flags (table 167): hidden, and not on the screen.
-const UNSEEN: u32 = 1 << 1 | 1 << 5;
 const MARKUP: [&[u8]; 13] = [
     b"Caret",
     b"Circle",
@@ -67,14 +62,8 @@ pub(super) struct Remark<'a> {
 
 /// Returns the remarks of a page that its readers see or can open.
 pub(super) fn find_remarks<'a>(page: &PdfPage<'a>, layers: &OptionalContent) -> Vec<Remark<'a>> {
-    let annotations = page.raw().get::<Array<'a>>("Annots").unwrap_or_default();
-    annotations
-        .iter::<Dict<'a>>()
-        .take(MAX_ANNOTATIONS)
-        .filter(|annotation| {
-            annotation.get::<u32>("F").unwrap_or(0) & UNSEEN == 0
-                && !layers.is_off(annotation, b"OC")
-        })
+    seen_annotations(page, layers)
+        .into_iter()
         .filter_map(|annotation| {
             let kind = annotation.get::<Name<'a>>("Subtype")?;
             let is_stamp = kind.as_ref() == b"Stamp";

@@ -47,8 +47,8 @@ impl<'a> StructureElements<'a> {
         Some(decode_replacement(text.as_bytes()))
     }
 
-    /// Returns the heading that marked content `mcid` belongs to, and its level: that of `H1`, and of `H` the number of
-    /// sections around it.
+    /// Returns the heading that marked content `mcid` belongs to, and its level: the digit of `H1`, or the number of sections
+    /// around an `H`.
     pub(super) fn heading(&self, mcid: u32) -> Option<(ObjRef, u16)> {
         let mut id = self.element(mcid)?;
         for _ in 0..MAX_DEPTH {

@@ -14,7 +14,7 @@ use crate::Limits;
 
 // Longer ones are text.
 const MAX_TITLE_BYTES: usize = 500;
-// In half points: the size of a heading may be less than that of those below it by this much.
+// In half points: how much smaller a heading may be than the headings below it.
 const SIZE_TOLERANCE: u32 = 1;
 // Lines of a document for each heading, at least.
 const LINES_PER_HEADING: usize = 3;

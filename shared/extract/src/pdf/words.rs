@@ -22,7 +22,7 @@ pub(super) struct LineText {
     pub(super) runs: Vec<StyleRun>,
 }
 
-/// `direction` is that of a line with text that runs to the left.
+/// `direction` is given for a line with text that runs to the left.
 pub(super) fn build_line_text(
     segments: &[TextSegment],
     direction: Option<LineDirection>,

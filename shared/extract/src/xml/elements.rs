@@ -114,7 +114,7 @@ impl ElementTree {
         element.children.iter().map(|at| &self.all[*at])
     }
 
-    /// The first element on a path of names, that of the root first.
+    /// The first element on a path of names, which begins with the name of the root.
     pub(super) fn at_path(&self, path: &str) -> Option<&Element> {
         let mut names = path.split('/');
         let root = self

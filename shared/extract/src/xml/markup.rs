@@ -236,7 +236,7 @@ impl<'t> Columns<'t> {
         Some(self.labels.len() - 1)
     }
 
-    /// The titles; equal ones with that of the element above.
+    /// The titles; a title that several have gets the title of the element above.
     fn titles(&self) -> Vec<String> {
         let plain: Vec<String> = self
             .labels
@@ -271,7 +271,7 @@ fn number_of(id: &str) -> &str {
     if number.is_empty() { id } else { number }
 }
 
-/// The label of an element: that of its schema, else its name in words.
+/// The label that the schema gives an element, else its name in words.
 fn label(parent: &str, name: &str) -> String {
     let known = XML_LABELS
         .get(&format!("{parent}/{name}"))

@@ -16,7 +16,7 @@ use stemma_reading::vocabulary::{
 
 use super::front_page::FrontPage;
 
-// Lines between the name of the Commission and that of the form; further away, the form is only mentioned.
+// Lines between the names of the Commission and the form; further away, the form is only mentioned.
 const NAMES_APART: usize = 15;
 // A prospectus names its rule among its first lines.
 const RULE_LINES: usize = 15;

@@ -20,15 +20,6 @@ fn widget(rect: &str, entries: &str) -> String {
     format!("<</Type/Annot/Subtype/Widget/Rect[{rect}]{entries}>>")
 }
 
-fn lines_of(fixture: &PdfFixture) -> Vec<String> {
-    let source = source(&fixture.build());
-    pages(&source)[0]
-        .lines
-        .iter()
-        .map(|line| line.text.clone())
-        .collect()
-}
-
 #[test]
 fn values_of_fields_are_on_the_lines_of_their_labels() {
     let content = text_at(72.0, 690.0, "Name of registrant")
@@ -52,7 +43,7 @@ fn values_of_fields_are_on_the_lines_of_their_labels() {
     let widgets: Vec<&str> = widgets.iter().map(String::as_str).collect();
     let fixture = form(&content, &widgets, &["<</FT/Tx/V<feff00440045>/T(state)>>"]);
     assert_eq!(
-        lines_of(&fixture),
+        first_page(&fixture),
         [
             "Name of registrant ACME LLC",
             "State DE",
@@ -81,7 +72,7 @@ fn boxes_say_whether_they_are_checked() {
     ];
     let widgets: Vec<&str> = widgets.iter().map(String::as_str).collect();
     let fixture = form(&content, &widgets, &["<</FT/Btn/Ff 32768/V/Other>>"]);
-    let lines = lines_of(&fixture);
+    let lines = first_page(&fixture);
     assert_eq!(lines[..2], ["Audited: checked", "Exempt: not checked"]);
     let text = lines.join(" ");
     assert!(
@@ -102,7 +93,7 @@ fn long_values_are_wrapped_and_printed_ones_are_not_repeated() {
         widget("72 685 272 703", "/FT/Tx/V(Already printed)"),
     ];
     let widgets: Vec<&str> = widgets.iter().map(String::as_str).collect();
-    let lines = lines_of(&form(
+    let lines = first_page(&form(
         &text_at(74.0, 690.0, "Already printed"),
         &widgets,
         &[],
@@ -117,7 +108,7 @@ fn fields_in_circles_and_in_great_numbers_are_bounded() {
     let text = text_at(72.0, 690.0, "Label");
     let circle = widget("220 685 440 703", "/Parent @ 0 R");
     let fixture = form(&text, &[&circle], &["<</Parent @ 0 R/T(circle)>>"]);
-    assert_eq!(lines_of(&fixture), ["Label"]);
+    assert_eq!(first_page(&fixture), ["Label"]);
     let many = widget("220 685 440 703", "/FT/Tx/V(a value)").repeat(30_000);
     let limits = Limits {
         max_glyphs_per_page: 1_000,

@@ -35,7 +35,12 @@ fn pages(source: &Source) -> &[Page] {
 }
 
 fn texts(content: &str) -> Vec<String> {
-    let source = source(&PdfFixture::with_pages(&[content]).build());
+    first_page(&PdfFixture::with_pages(&[content]))
+}
+
+// The lines of the first page.
+fn first_page(fixture: &PdfFixture) -> Vec<String> {
+    let source = source(&fixture.build());
     pages(&source)[0]
         .lines
         .iter()

@@ -7,7 +7,8 @@ fn fixture(content: &str) -> PdfFixture {
     let mut fixture = PdfFixture::with_pages(&[content]);
     let font = fixture.first_object();
     fixture.fonts = format!("/U {font} 0 R");
-    let (descendant, map) = (font + 1, font + 2);
+    let descendant = font + 1;
+    let map = font + 2;
     let cmap = "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName/U def /CMapType 2 def \
                 1 begincodespacerange <0000> <FFFF> endcodespacerange \
                 2 beginbfrange <0020> <D7FF> <0020> <F900> <FFFD> <F900> endbfrange \
@@ -44,12 +45,7 @@ fn draw_to_the_left(right: f32, text: &str) -> String {
 }
 
 fn lines(content: &str) -> Vec<String> {
-    let source = source(&fixture(content).build());
-    pages(&source)[0]
-        .lines
-        .iter()
-        .map(|line| line.text.clone())
-        .collect()
+    first_page(&fixture(content))
 }
 
 #[test]
